@@ -15,16 +15,16 @@ pub struct CallNode {
     pub parent: Option<u32>,
     /// Longest first.
     pub children: Vec<u32>,
-    /// Idle time including callees, and excluding them, ns.
+    /// Inclusive idle time (with callees), ns; `own_ns` is the exclusive idle time.
     pub ns: i64,
     pub own_ns: i64,
-    /// Portion of `ns` at the line of `frame`.
+    /// Idle time attributed to the line of `frame`, ns; part of `ns`.
     pub line_ns: i64,
     pub samples: u64,
     /// Main cause of the idle time, and the thread's most common activity.
     pub cause: Cause,
     pub activity: Activity,
-    /// Longest idle interval in the function, ns; if there is none, a point in time in it.
+    /// Longest idle interval in the function (start, end), ns; if it has none, a moment at which it was running.
     pub longest: (i64, i64),
     /// Launches by the function and its callees, and the host time spent in them.
     pub launching: LaunchSum,
@@ -63,12 +63,12 @@ pub struct CallTree {
     pub nodes: Vec<CallNode>,
     /// Longest first.
     pub roots: Vec<u32>,
-    /// Idle time of all roots, and idle time without samples, ns.
+    /// Idle time under all roots (`known`) and idle time without samples (`unknown`), ns.
     pub known: i64,
     pub unknown: i64,
 }
 
-/// A function, and its frame.
+/// A function and the index of its frame; `None` for the holder of the interpreter lock, which has no frame.
 type Call = (FunctionKey, Option<u32>);
 
 /// Running sums for a node.
@@ -91,7 +91,7 @@ struct Sum {
 /// Parent and function of a node.
 type NodeKey = (Option<u32>, FunctionKey);
 
-/// Nodes that are being summed up, by path.
+/// Nodes under construction: `ids` maps a parent and a function to an index into `list`.
 #[derive(Default)]
 struct Sums {
     ids: FxHashMap<NodeKey, u32>,
@@ -99,7 +99,8 @@ struct Sums {
 }
 
 impl Sums {
-    /// Calls `add` with each node from the outermost call of a path on, with its frame, and true for the innermost.
+    /// Calls `add` for each node on a path, outermost first, with the node's frame and a flag that is true for the
+    /// innermost node.
     fn add_path(
         &mut self,
         time: &HostTime,

@@ -1,5 +1,5 @@
 //! Catalog of metrics by concept (`metrics.toml`): names on each chip, meaning, advice, thresholds with their sources,
-//! and the better direction.
+//! and the direction in which the metric improves.
 
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
@@ -121,8 +121,8 @@ impl Catalog {
     }
 }
 
-/// Returns the better direction of a metric: that of its concept, or else a guess from the name. `None` if neither
-/// direction is better.
+/// Returns the direction in which a metric improves: that of its concept, or else a guess from the name. `None` if
+/// neither direction is an improvement.
 pub fn better_direction(name: &str) -> Option<Better> {
     if let Some(concept) = builtin_catalog().of_metric(name) {
         return concept.better;

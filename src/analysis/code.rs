@@ -50,7 +50,8 @@ impl Counts {
         self.stalls.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     }
 
-    /// Returns the most frequent stall reason, ignoring issued warps, and its share of these samples in percent.
+    /// Returns the most frequent stall reason and its share of these samples in percent; warps that issued do not count
+    /// as stalled.
     pub fn top_stall(&self) -> Option<(&Arc<str>, f64)> {
         let (reason, n) = self.stalls.iter().find(|s| !matches!(&*s.0, "selected" | ISSUING))?;
         (self.samples > 0.0).then(|| (reason, n / self.samples * 100.0))
@@ -96,7 +97,7 @@ pub struct Listing {
     pub remarks: Vec<String>,
 }
 
-/// Field that receives a metric's value.
+/// The field of [`Counts`] to which a metric's value is added; only the sample count is always present.
 enum Counter<'a> {
     Samples(&'a mut f64),
     Other(&'a mut Option<f64>),
@@ -149,7 +150,8 @@ fn field_of(name: &str, is_stall: bool) -> Option<fn(&mut Counts) -> Counter<'_>
         // Older versions have `group` metrics instead of a count: the reasons add up to the count.
         "smsp__pcsamp_sample_count" | "group:smsp__pcsamp_warp_stall_reasons" => |c| Counter::Samples(&mut c.samples),
         "inst_executed" | "Hitcount" => |c| Counter::Other(&mut c.executed),
-        // AMD thread traces: wave cycles before an instruction and at it, and the stalled portion of the latter.
+        // AMD thread traces count wave cycles at an instruction (`Latency`), the stalled part of those (`Stall`), and
+        // idle cycles before the instruction (`Idle`).
         "Latency" | "Stall" | "Idle" | "PC_Samples" | "PC_Issued" | "PC_Stalled" => |c| Counter::Samples(&mut c.samples),
         "thread_inst_executed" => |c| Counter::Other(&mut c.threads),
         "memory_l2_theoretical_sectors_global_excessive" | "derived__memory_l2_theoretical_sectors_global_excessive" => {
@@ -172,7 +174,7 @@ fn count_by_address(metrics: &Metrics, details: &Details) -> BTreeMap<u64, Count
         let Some(name) = metrics.names.get(*id as usize) else { continue };
         let stall = name.strip_prefix(STALL).filter(|s| !s.ends_with("_not_issued")).or_else(|| name.strip_prefix(PC_STALLED));
         let Some(field) = field_of(name, stall.is_some()) else { continue };
-        // Reason, and true if the values of its metric add up to the total number of samples.
+        // The stall reason, and true if this metric's values add up to the total number of samples.
         let reason = match (stall, &**name) {
             (Some(reason), _) => Some((reason, false)),
             (None, "Latency" | "PC_Issued") => Some((ISSUING, !counted)),
@@ -255,8 +257,8 @@ fn list_instructions(out: &mut Listing, by_address: BTreeMap<u64, Counts>, code:
     by_line
 }
 
-/// In code order: number of context lines shown around a line with instructions (`CONTEXT`), and the largest gap
-/// between two such lines to fill (`GAP`).
+/// For the listing in code order: `CONTEXT` is the number of source lines shown around a line with instructions; gaps
+/// of up to `GAP` lines between two such lines are filled completely.
 const CONTEXT: u32 = 20;
 const GAP: u32 = 40;
 

@@ -7,7 +7,7 @@ use super::metric::{self, Lookup, Shown, is_list};
 use crate::model::{Metrics, ResultMetrics, Value};
 use std::sync::Arc;
 
-/// Change in the second value relative to the first.
+/// Assessment of the change from the first value to the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     Better,
@@ -16,7 +16,7 @@ pub enum Change {
     Different,
     /// Within measurement noise.
     Same,
-    /// Only one of the two results has the metric.
+    /// Only one of the two results contains the metric.
     Alone,
 }
 
@@ -41,12 +41,12 @@ pub struct ComparedMetric {
 const SAME_PERCENT: f64 = 1.0;
 const SAME_POINTS: f64 = 0.1;
 
-/// Significance level: above it, a difference may be due to chance. With 200 metrics, we expect two to fall below it by
-/// accident.
+/// Significance level: a difference with a larger p-value may be due to chance. Among 200 unchanged metrics, two are
+/// expected to have a smaller one by accident.
 const CHANCE: f64 = 0.01;
 /// Maximum number of repeated results to read per side.
 const MOST_LIKE: usize = 64;
-/// Minimum name similarity for one kernel to be a possible rewrite of the other.
+/// Minimum name similarity at which a kernel may be a rewrite of the other.
 const ALIKE: f64 = 0.5;
 
 /// Identity of a kernel that survives a rebuild; symbols may contain a hash.
@@ -54,8 +54,8 @@ fn kernel_identity(result: &ResultMetrics) -> (&str, Option<[u32; 3]>, Option<[u
     (result.kernel.function(), result.grid, result.block)
 }
 
-/// Returns the results in a report with the same kernel, grid and block as the given one, which is included. They
-/// differ only by chance.
+/// Returns all results in a report with the same kernel, grid and block as the given one, including itself. Their
+/// differences are taken to be noise.
 pub fn repeated_results(metrics: &Metrics, at: usize) -> Vec<usize> {
     let Some(own) = metrics.results.get(at) else { return Vec::new() };
     let same = |r: &ResultMetrics| kernel_identity(r) == kernel_identity(own) && !r.failed;
@@ -72,8 +72,9 @@ pub fn comparable_results(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize) ->
     if std::ptr::eq(a, b) && like_a.contains(&at_b) { (vec![at_a], vec![at_b]) } else { (like_a, like_b) }
 }
 
-/// Sort distance between two results, smallest first: the same kernel, then the same grid and block, then a different
-/// report before the same one (for before/after comparisons). Other kernels follow by name similarity.
+/// Distance between two results for sorting candidates to compare; smaller is closer. The same kernel comes first,
+/// preferably with the same grid and block, then from a different report, to compare before with after. Kernels with
+/// similar names follow, then all others, those in the same report first.
 pub fn result_distance(own: &ResultMetrics, other: &ResultMetrics, same_report: bool) -> u32 {
     let (a, b) = (own.kernel.function(), other.kernel.function());
     if a == b {
@@ -162,9 +163,9 @@ fn are_equal(x: Option<&Value>, y: Option<&Value>) -> bool {
     x == y || nan(x) && nan(y)
 }
 
-/// Better direction of a metric when comparing two results; `None` for utilization and sample counts. Utilization
-/// indicates the limiting unit, not the quality of a kernel: a kernel that does the same work with less traffic is
-/// better. Sample counts grow with duration.
+/// Direction in which a metric improves between two results; `None` for utilization and sample counts. Utilization
+/// shows which unit is the limit, not how good a kernel is: one that does the same work with less traffic is better.
+/// Sample counts grow with the duration.
 fn comparison_direction(name: &str) -> Option<Better> {
     let busy = name.contains(".pct_of_peak_sustained") && !name.contains("warps_active");
     if busy || name.starts_with("smsp__pcsamp_") { None } else { better_direction(name) }
@@ -271,7 +272,7 @@ mod tests {
         // Overlapping samples may differ by chance.
         let overlapping = report(&[80.0, 82.0, 79.0, 81.0, 100.5], 32.0);
         assert_eq!(change(&slow, &overlapping, name).0, Change::Different);
-        // A counter that is constant across launches needs fewer of them.
+        // A counter that does not vary between launches needs fewer launches to be compared.
         let (a, b) = (report(&[100.0, 102.0], 40.0), report(&[80.0, 82.0], 32.0));
         assert_eq!(change(&a, &b, "smsp__inst_executed.sum"), (Change::Better, Some(0.0)));
         assert_eq!(change(&a, &b, name).0, Change::Different);

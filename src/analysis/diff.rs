@@ -7,7 +7,7 @@ use super::{GroupBy, GroupRow, Grouping, Paths};
 use crate::model::Profile;
 use std::collections::BTreeMap;
 
-/// Presence of a kernel in the two runs.
+/// Tells in which of the two runs a kernel occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// In both runs.
@@ -68,11 +68,11 @@ pub struct DiffRow {
     pub each: Option<f64>,
     /// Gain predicted by the first run's hint on this kernel.
     pub promise: Option<Promise>,
-    /// Time in a step of each run, if the runs have different numbers of steps.
+    /// Time per step in each run, if the runs have different numbers of steps.
     pub step: Option<StepChange>,
 }
 
-/// Mean time of a kernel in a step of each run.
+/// Mean time of a kernel per step in each run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepChange {
     /// Nanoseconds per step.
@@ -101,18 +101,19 @@ impl DiffRow {
         Some(self.total_change() as f64 / before.total as f64 * 100.0)
     }
 
-    /// Change of the time that a table shows, ns: in a step of each run, or else in total.
+    /// Change in the time shown in tables, ns: per step if the runs have different numbers of steps, otherwise in
+    /// total.
     pub fn shown_change(&self) -> f64 {
         self.step.map_or(self.total_change() as f64, |s| s.after - s.before)
     }
 
-    /// Change of the time in a step, in percent of the first run.
+    /// Change in the time per step, in percent of the first run.
     pub fn step_percent(&self) -> Option<f64> {
         let step = self.step.filter(|s| s.before > 0.0)?;
         Some((step.after - step.before) / step.before * 100.0)
     }
 
-    /// Launches in each run, or in a step of each run.
+    /// Number of launches per step if the runs have different numbers of steps, otherwise per run.
     pub fn shown_launches(&self) -> (f64, f64) {
         let steps = self.step.map_or((1, 1), |s| s.steps);
         let count = |side: &Option<Side>, steps: usize| side.as_ref().map_or(0, |s| s.count) as f64 / steps.max(1) as f64;
@@ -124,8 +125,8 @@ impl DiffRow {
         self.each
     }
 
-    /// Fraction of time saved: of the total duration if the number and the work of the launches match, otherwise of the
-    /// median. `None` if the kernel is not in both runs, or may do other work in each launch.
+    /// Fraction of time saved: of the total duration if the number of launches and their work match, otherwise of the
+    /// median. `None` if the kernel is missing from one run, or if its launches may do different amounts of work.
     pub fn saved_fraction(&self) -> Option<f64> {
         let (a, b) = (self.before.as_ref()?, self.after.as_ref()?);
         if self.work == Work::Uneven {
@@ -152,8 +153,7 @@ impl DiffRow {
 
 /// Probability below which a difference is significant: 1 in 1,000, since a table compares hundreds of kernels at once.
 pub const CHANCE: f64 = 0.001;
-/// Minimum change in the median for a difference to matter, percent, even if it is significant: clocks alone vary by as
-/// much.
+/// Minimum change in the median that matters, percent, however significant it is: clock variations alone cause as much.
 pub const MATTERS: f64 = 1.0;
 /// Minimum similarity of names, and of launch counts, for a kernel to count as renamed.
 const ALIKE: f64 = 0.75;
@@ -166,7 +166,7 @@ pub struct Diff {
     pub rows: Vec<DiffRow>,
     /// Total duration of all launches, before and after, in ns.
     pub totals: (i64, i64),
-    /// Kernel time in a step of each run, ns, if the runs have different numbers of steps.
+    /// Kernel time per step in each run, ns, if the runs have different numbers of steps.
     pub step_totals: Option<(f64, f64)>,
     /// True if the runs have no steps and differ in length, so that their totals cannot be compared.
     pub differ_in_length: bool,
@@ -174,8 +174,8 @@ pub struct Diff {
     pub steps: Option<(usize, usize)>,
     /// Number of launches, before and after.
     pub launches: (u64, u64),
-    /// True if one run is from ncu, which measures a few launches, and the other is a timeline: the totals mean nothing
-    /// then.
+    /// True if one run comes from ncu and the other from a timeline. ncu measures only a few launches, so comparing the
+    /// totals is meaningless.
     pub one_isolated: bool,
     /// Reasons why the two runs are hard to compare.
     pub caveats: Vec<String>,

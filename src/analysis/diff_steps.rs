@@ -1,4 +1,4 @@
-//! Comparison of runs of different length: kernel time in a step of each run, or a warning if there are no steps.
+//! Comparison of runs of different lengths: kernel time per step, or a warning if there are no steps.
 
 use super::diff::{Diff, DiffRow, Fate, StepChange};
 use super::triage::Triage;
@@ -9,12 +9,13 @@ use rustc_hash::FxHashMap;
 
 /// Minimum ratio between the launch counts of most kernels for two runs without steps to differ in length.
 const LONGER: f64 = 1.1;
-/// Ratio between launch counts, relative to that of the steps or else of most kernels, from which a launch may do other
-/// work. A design choice: batches and layers change by more, and a step at the edge of a run by less.
+/// If a kernel's launch count changes by this factor more or less than the number of steps (without steps: than most
+/// launch counts), its launches may do different amounts of work. A design choice: a changed batch or layer count has a
+/// larger effect, and a partial step at the edge of a run a smaller one.
 const UNEVEN: f64 = 1.25;
 
-/// Compares the kernels by their time in a step if the runs have different numbers of steps; without steps, warns about
-/// different lengths and sorts the rows by the change of the median instead.
+/// Compares kernels by their time per step if the runs have different numbers of steps. Without steps, warns that the
+/// lengths differ, and sorts the rows by the change in the median instead.
 pub fn compare_lengths(diff: &mut Diff, before: (&Profile, Option<&Triage>), after: (&Profile, Option<&Triage>), by: GroupBy) {
     let steps = |t: Option<&Triage>| t.and_then(Triage::step_stats).map(|s| s.count).filter(|n| *n > 0);
     match steps(before.1).zip(steps(after.1)) {
@@ -48,7 +49,8 @@ pub fn compare_lengths(diff: &mut Diff, before: (&Profile, Option<&Triage>), aft
     }
 }
 
-/// Marks kernels whose launches changed in number unlike the run's steps or, without steps, unlike most kernels.
+/// Marks kernels whose launch count did not change in proportion to the number of steps or, without steps, to most
+/// other launch counts.
 fn mark_uneven(diff: &mut Diff, steps: Option<(usize, usize)>) {
     let expected = steps.map_or_else(|| median_ratio(diff), |(a, b)| b as f64 / a as f64);
     for row in diff.rows.iter_mut().filter(|r| r.work != Work::Other) {
@@ -63,7 +65,7 @@ fn sort_by(diff: &mut Diff, key: impl Fn(&DiffRow) -> f64) {
     diff.rows.sort_by(|x, y| key(y).total_cmp(&key(x)).then_with(|| x.name().cmp(y.name())));
 }
 
-/// Mean time of each group in a step, ns.
+/// Mean time of each group per step, ns.
 fn step_times((profile, triage): (&Profile, Option<&Triage>), steps: usize, by: GroupBy) -> FxHashMap<String, f64> {
     let paths = by.needs_paths().then(|| Paths::from_profile(profile));
     let grouping = Grouping::from_window(profile, by, paths.as_ref(), triage.map(|t| t.window));

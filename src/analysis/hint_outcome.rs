@@ -17,7 +17,7 @@ pub struct Promise {
 /// Comparison of a prediction with the time actually saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// As predicted or, if the hint gave only a bound, within the bound.
+    /// The prediction came true; if the hint gave only a bound, the gain is within it.
     Kept,
     /// Less than predicted.
     Less,
@@ -39,7 +39,7 @@ impl Outcome {
     }
 }
 
-/// Tolerance for a predicted gain, as a share of the kernel's time: clocks and replay passes cause as much variation.
+/// Tolerance for a predicted gain, as a share of the kernel's time: clocks and replay passes vary by as much.
 const SLACK: f64 = 0.02;
 
 impl Promise {
@@ -93,8 +93,8 @@ pub fn predicted_gains(profile: &Profile) -> HashMap<String, Promise> {
 pub struct Kept {
     /// Function name.
     pub kernel: String,
-    /// Measurement method. Times under ncu with locked clocks, under ncu without locked clocks, and in the run itself
-    /// are not comparable.
+    /// Measurement method: under ncu with locked clocks, under ncu with free clocks, or in the run itself. Times from
+    /// different methods are not comparable.
     pub way: &'static str,
     /// Mean time per launch, ns.
     pub ns: f64,

@@ -28,8 +28,8 @@ pub fn is_nested(frame: &StackFrame) -> bool {
     frame.python && last.starts_with('<') && last != "<module>"
 }
 
-/// Index of the frame to attribute a stack's time to, given frames with the innermost first: the innermost frame of the
-/// program's own code, or else of a package, or else the innermost of all.
+/// Index of the frame to which a stack's time is attributed: the innermost frame of the program's own code, or else of
+/// a package, or else the innermost of all. `frames` must begin with the innermost.
 pub fn attributed_index(frames: &[(&StackFrame, CodeOrigin)]) -> Option<usize> {
     let mut best: Option<(CodeOrigin, usize)> = None;
     for (at, &(frame, origin)) in frames.iter().enumerate() {

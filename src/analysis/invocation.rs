@@ -1,5 +1,5 @@
-//! *nth*: the number of earlier launches of the same function in the same process. It is counted only here, over all
-//! launches of the profile, whether listed or not, so that *nth* does not depend on the display.
+//! The *nth* of a launch: the number of earlier launches of the same function in the same process. It is always counted
+//! here, over all launches of the profile, so that it does not depend on the launches being displayed.
 
 use crate::model::Profile;
 use rustc_hash::FxHashMap;

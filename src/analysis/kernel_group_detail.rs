@@ -10,14 +10,15 @@ pub type Counted<T> = Vec<(T, u64)>;
 /// Contents of the detail pane of a group.
 #[derive(Clone, Debug, Default)]
 pub struct Detail {
-    /// Configurations, most frequent first: index, launches, occupancy on the device that ran most of them.
+    /// Launch configurations, most frequent first: index, number of launches, and occupancy on the device that ran most
+    /// of them.
     pub configs: Vec<(u32, u64, Option<Occupancy>)>,
     /// Streams, most frequent first, as (stream, context).
     pub streams: Counted<(Option<u32>, Option<u32>)>,
     /// Devices by index.
     pub devices: Counted<Option<u32>>,
     pub pids: Counted<Option<u32>>,
-    /// NVTX paths; `None` is outside of all ranges. Empty if paths are unknown.
+    /// NVTX paths; `None` stands for launches outside of all ranges. Empty if paths are unknown.
     pub paths: Counted<Option<u32>>,
     /// First launch of the group.
     pub first: Option<LaunchId>,
@@ -41,7 +42,7 @@ pub(super) fn sort_counts<T: Ord>(counts: BTreeMap<T, u64>) -> Counted<T> {
     out
 }
 
-/// Number of launches to process between two checks for cancellation.
+/// Number of launches to process between two checks of the cancellation flag.
 const LOOK: usize = 1 << 16;
 
 impl Detail {

@@ -11,13 +11,13 @@ pub struct Sums {
     pub kernel_launches: Vec<u32>,
 }
 
-/// Minimum number of launches to use several threads.
+/// Minimum number of launches for which starting several threads pays off.
 const MANY: usize = 200_000;
 
-/// Minimum number of launches in one group to split that group across several threads.
+/// Minimum number of launches in a group for all threads to share that group.
 const ALONE: usize = 1 << 20;
 
-/// Counts by one thread for its share of the launches.
+/// Launches per group, and time and launches per kernel, as counted by one thread in its part of the launches.
 struct Tally {
     groups: Vec<usize>,
     kernel_ns: Vec<i64>,
@@ -59,7 +59,7 @@ pub fn compute_sums<T: Copy + Default + Ord + Send + Sync + Into<i64>>(
     };
     let counts: Vec<usize> = (0..groups).map(|g| tallies.iter().map(|t| t.groups[g]).sum()).collect();
     let mut values = vec![T::default(); column.len()];
-    // Output slices by thread and group.
+    // Slices of the output, by thread and group, so that threads write without locks.
     let mut rooms: Vec<Vec<&mut [T]>> = tallies.iter().map(|_| Vec::with_capacity(groups)).collect();
     let mut rest = values.as_mut_slice();
     for g in 0..groups {

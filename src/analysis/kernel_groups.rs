@@ -24,7 +24,7 @@ pub enum GroupBy {
     Process,
     /// Path of the NVTX ranges around the launching call.
     Nvtx,
-    /// Program line at which a graph's kernel was captured.
+    /// Source line of the program at which the kernel was captured into a CUDA graph.
     Line,
 }
 
@@ -121,7 +121,7 @@ pub struct Grouping {
     /// Window of launch starts to which the grouping is limited, ns: from, to.
     pub window: Option<(i64, i64)>,
     key: Key,
-    /// Maps a value of the key column to an index into `rows`; the last entry is for launches without a value.
+    /// Maps a value of the key column to an index into `rows`; the last entry is for launches that have no value.
     row_of: Vec<u32>,
 }
 

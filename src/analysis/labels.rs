@@ -78,7 +78,7 @@ pub(super) fn split_arguments(text: &str) -> Vec<&str> {
     out
 }
 
-/// Parts to include in a label.
+/// Tells which parts of the name a label includes.
 #[derive(Clone, Copy)]
 struct Shown {
     template: bool,
@@ -110,8 +110,8 @@ impl Differences {
     }
 }
 
-/// Builds labels for kernels given as (function name, demangled name, name that distinguishes them if all else is
-/// equal).
+/// Builds labels for kernels, each given as function name, demangled name, and a name that distinguishes kernels for
+/// which both are equal.
 pub fn label_kernels(rows: &[(&str, &str, &str)]) -> Vec<String> {
     let mut by_function: HashMap<&str, Vec<usize>> = HashMap::new();
     for (i, (function, ..)) in rows.iter().enumerate() {
@@ -274,8 +274,9 @@ pub fn cut_label(label: &str, columns: usize) -> String {
     if said <= columns { cut_end(label, columns) } else { cut_middle(label, columns) }
 }
 
-/// Fits labels into a column, keeping distinct labels distinct if the column allows it: if cutting the middle makes two
-/// labels equal, the cut moves so that their difference stays visible; if even that fails, they are numbered.
+/// Fits labels into a column, keeping distinct labels distinct where the column is wide enough. If cutting the middle
+/// would make two labels equal, the cut moves so that their difference stays visible; if that fails, too, they are
+/// numbered.
 pub fn fit_labels(labels: &[String], columns: usize) -> Vec<String> {
     let mut out: Vec<String> = labels.iter().map(|l| cut_label(l, columns)).collect();
     let mut by_text: HashMap<String, Vec<usize>> = HashMap::new();

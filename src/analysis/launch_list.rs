@@ -13,7 +13,7 @@ pub const PLOT_COLUMNS: usize = 480;
 /// Bins of the duration histogram; the screen merges neighbors to fit.
 pub const PLOT_BINS: usize = 120;
 
-/// Filter on launch properties; `None` in the outer option accepts all.
+/// Filter on launch properties; an outer `None` accepts everything, an inner `None` only launches without the property.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facets {
     pub stream: Option<Option<u32>>,
@@ -111,12 +111,12 @@ fn most_frequent<T>(mut values: Counted<T>) -> Counted<T> {
     values
 }
 
-/// Number of launches to process between two checks for cancellation.
+/// Number of launches to process between two checks of the cancellation flag.
 const LOOK: usize = 1 << 16;
 
 impl LaunchList {
-    /// Lists the launches of a group that pass the filter, sorted. `before` is the current list: if only the order
-    /// changes, the rest of its contents is reused. `None` if cancelled.
+    /// Lists the launches of a group that pass the filter, sorted. `before` is the current list: if only the sort order
+    /// has changed, everything else in it is reused. `None` if cancelled.
     pub fn from_group(
         profile: &Profile,
         paths: Option<&Paths>,

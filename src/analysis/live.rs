@@ -16,8 +16,8 @@ const KEPT: i64 = 120;
 pub const NOW: usize = 10;
 /// Maximum number of kernels listed.
 const KERNELS: usize = 400;
-/// Age at which data is complete, ns. We receive an operation after it has ended and CUPTI's buffers have been read,
-/// which happens once a second.
+/// Age from which data is considered complete, ns. An operation reaches us only after it has ended and CUPTI's buffers
+/// have been read, which happens once a second.
 const SETTLES: i64 = 1_500_000_000;
 
 const SECOND: i64 = 1_000_000_000;
@@ -27,7 +27,7 @@ struct Second {
     /// True if a process reported in this second that recording was on (`open`) or off (`closed`).
     open: bool,
     closed: bool,
-    /// Total recorded time of processes that record only short moments, ns.
+    /// Recorded time in this second of processes that record only short moments (sampling), ns.
     moments: i64,
     launches: u64,
     /// Busy time by GPU, ns.
@@ -47,13 +47,13 @@ fn known_seconds(seconds: &[&Second]) -> Vec<bool> {
     seconds.iter().enumerate().map(|(i, s)| s.launches > 0 || (s.open || !s.closed) && near(i)).collect()
 }
 
-/// Activity of a GPU that has not been added up yet, and how far the sums have advanced.
+/// Activity of a GPU: intervals not yet added up (`waiting`), and the time up to which it has been.
 #[derive(Clone, Debug, Default)]
 struct Device {
     waiting: Vec<(i64, i64)>,
     /// Time up to which activity has been added up.
     settled: i64,
-    /// Latest end of the activity added up so far; may be later than `settled`.
+    /// Latest end of the activity added up so far; later than `settled` if an operation was still running then.
     covered: i64,
 }
 
@@ -70,9 +70,10 @@ pub struct Meter {
     /// Count and time, ns, by kernel since the start.
     all: Vec<(u64, i64)>,
     recorders: Vec<Recorder>,
-    /// Start of the moment being recorded, by process.
+    /// Start of the moment that is currently recorded, by process.
     moments: FxHashMap<u32, i64>,
-    /// Totals over all recorders at recent polls: time of the poll, ns since 1970; bytes; tracer time, ns.
+    /// Totals over all recorders at recent polls: time of the poll, ns since 1970; bytes written; time spent in the
+    /// tracer, ns.
     costs: VecDeque<(i64, u64, i64)>,
     behind: u64,
     /// Time of the last poll, ns since 1970.
@@ -97,7 +98,7 @@ pub struct DeviceNow {
     pub busy: Vec<Option<f64>>,
 }
 
-/// Verdict on the most recent seconds.
+/// Bottleneck verdict on the most recent seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
     /// `None` if nothing ran.
@@ -123,7 +124,7 @@ pub struct Live {
     pub different: usize,
     /// Number of recorded seconds among the most recent ones; smaller at the beginning of a run.
     pub seconds: usize,
-    /// Start of the first process, and start of the totals, ns since 1970.
+    /// Start of the first process (`began`) and start of the period that the totals cover (`since`), ns since 1970.
     pub began: i64,
     pub since: i64,
     pub recorders: Vec<Recorder>,
@@ -224,7 +225,8 @@ impl Meter {
         for ran in &fresh.ran {
             self.add_operation(ran);
         }
-        // If we lag behind in reading, the newest data read determines the settled time.
+        // If we lag behind in reading, data is complete only up to the newest operation read, not up to the current
+        // time.
         let newest = fresh.ran.iter().map(|r| r.start).max().unwrap_or(0);
         let until = if self.behind > 0 { newest } else { now } - SETTLES;
         for device in 0..self.devices.len() {
@@ -250,7 +252,8 @@ impl Meter {
         if ran.start >= device.settled {
             device.waiting.push((ran.start, end));
         } else {
-            // A long operation, or one that is reported late, also fills earlier seconds, each up to its full length.
+            // An operation that is long or reported late also covers earlier seconds; the busy time of each is capped
+            // at one second.
             self.add_busy_time(ran.device as usize, ran.start, end, true);
         }
     }
@@ -339,7 +342,7 @@ impl Meter {
             sum.0 += count;
             sum.1 = sum.1.saturating_add(*ns);
         }
-        // The recorded part of a sampled second stands for all of it. Each process has its own moments.
+        // When sampling, the recorded part of a second stands for the whole second. Each process has its own moments.
         let sampled = self.recorders.iter().filter(|r| r.sampled).count();
         let length = move |s: &Second| if s.moments > 0 { s.moments as f64 / sampled.max(1) as f64 } else { SECOND as f64 };
         let share = |device: usize| {

@@ -13,8 +13,8 @@ pub struct MeasuredNow {
     pub result: usize,
     /// Number of launch configurations measured.
     pub configurations: usize,
-    /// Number of launches whose counters that result contains; for kernels that are measured repeatedly, the latest
-    /// launches.
+    /// Number of launches whose counters make up that result; if a kernel is measured repeatedly, only the latest
+    /// launches count.
     pub launches: usize,
     /// Throughput, percent of peak.
     pub compute: Option<f64>,

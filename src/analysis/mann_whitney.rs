@@ -38,10 +38,10 @@ fn erfc(x: f64) -> f64 {
     (poly * (-x * x).exp()).clamp(0.0, 1.0)
 }
 
-/// Two-sided p-value for small samples, by the exact permutation test: of all ways to split n + m values into two
-/// sides, two separate them completely, which gives 2 ∕ C(n + m, n). Overlapping samples return 1. Two different
-/// constants, measured at least twice each, return 0. With eight or more values on each side, [`mann_whitney`] is used.
-/// `None` if even completely separated samples would prove little (p > 5 %): with equal sizes, each side needs four.
+/// Two-sided p-value for small samples, by the exact permutation test. Among all ways to split n + m values into two
+/// sides, two separate them completely, so that p = 2 ∕ C(n + m, n). Samples that overlap return 1. Two different
+/// constants, each measured at least twice, return 0. From eight values on each side, [`mann_whitney`] is used instead.
+/// `None` if even complete separation would prove little (p > 5 %): with equal sizes, each side needs four.
 pub fn separation_p_value(first: &[f64], second: &[f64]) -> Option<f64> {
     let ends = |v: &[f64]| v.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
     let (a, b) = (ends(first), ends(second));

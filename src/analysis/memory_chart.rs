@@ -14,7 +14,7 @@ const SECTOR: f64 = 32.0;
 /// A connection between two units.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Edge {
-    /// Kind of traffic: `reads`, `writes`.
+    /// Direction of the traffic, as a label: `reads`, `writes`.
     pub word: &'static str,
     /// Total bytes.
     pub bytes: Option<f64>,
@@ -28,7 +28,7 @@ pub struct Edge {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Flow {
-    /// SM to L1: kinds of requests with their instructions, sectors per request and hit rates.
+    /// Requests from the SM to L1, by kind: instructions, sectors per request and hit rate.
     pub kinds: Vec<RequestKind>,
     /// Data returned from L1 to registers.
     pub l1_data: Option<Edge>,
@@ -38,7 +38,7 @@ pub struct Flow {
     pub l2: Vec<Edge>,
     /// Traffic from device memory to L2 and back.
     pub dram: Vec<Edge>,
-    /// Traffic with the host's memory and other GPUs.
+    /// Traffic to and from host memory and other GPUs.
     pub far: Vec<Edge>,
     /// L1 hit rate in percent.
     pub l1_hit: Option<f64>,
@@ -46,7 +46,7 @@ pub struct Flow {
     pub l2_hit: Option<f64>,
     /// Throughput of L1, L2 and device memory in percent.
     pub busy: [Option<f64>; 3],
-    /// True if L1's throughput is relative to active cycles; all others are relative to elapsed cycles.
+    /// True if L1's throughput is relative to active cycles; the others are always relative to elapsed cycles.
     pub l1_while_active: bool,
 }
 

@@ -54,7 +54,7 @@ impl<'a> Lookup<'a> {
     }
 }
 
-/// Returns true if a metric is a list of other metrics.
+/// Returns true if the metric's value is a list of other metrics rather than a number.
 pub fn is_list(name: &str) -> bool {
     ["breakdown:", "group:", "regex:"].iter().any(|p| name.starts_with(p))
 }
@@ -68,8 +68,8 @@ pub fn format_value(value: &Value, unit: &str) -> Shown {
     }
 }
 
-/// Unit to display: reports give stall reasons the unit of the underlying counter, and samples the unit of the sampled
-/// object.
+/// Unit to display. Reports label stall reasons with the unit of the underlying counter, and sample counts with the
+/// unit of the sampled object; both are corrected here.
 pub fn unit_of<'a>(name: &str, unit: &'a str) -> &'a str {
     if name.starts_with("smsp__pcsamp_") && matches!(unit, "inst" | "warp" | "") {
         "sample"
@@ -119,7 +119,7 @@ pub fn human_pair(a: f64, b: f64, unit: &str) -> [Shown; 2] {
     let Some(scaled) = parsed.map(|n| other * n / value).filter(|_| alone[0].1 != alone[1].1) else { return alone };
     let mut out = alone.clone();
     if scaled.abs() < 0.095 {
-        // A whole number is harder to compare with a scaled one than two scaled ones are with each other.
+        // If one number has an SI prefix and the other does not, scale both: they are easier to compare.
         if alone[small].1 == unit && alone[large].1.ends_with(unit) && other.abs() >= 1e3 {
             out[small] = format_scaled(other, unit);
         }

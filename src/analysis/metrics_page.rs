@@ -126,7 +126,7 @@ impl Page<'_> {
         }
     }
 
-    /// Adds the rules whose section is not in the report.
+    /// Adds the results of rules whose section is not in the report.
     fn stray_rules(&mut self) {
         let known: HashSet<&str> = self.details.sections.iter().map(|s| &*s.id).collect();
         let stray: Vec<usize> =
@@ -202,12 +202,12 @@ impl Page<'_> {
                     self.rows.append(&mut rows);
                 }
             }
-            // These have their own screens.
+            // Rooflines and source lines have their own screens.
             Item::Roofline { .. } | Item::Lines { .. } => {}
         }
     }
 
-    /// Adds charts over the kernel's time; series that are always zero are only counted.
+    /// Adds charts of values over the kernel's duration; series that are always zero are counted, not drawn.
     fn add_timeline(&mut self, rows: &[(Arc<str>, Vec<Entry>)]) {
         let mut silent = 0;
         for (label, entry) in rows.iter().flat_map(|(l, entries)| entries.iter().map(move |e| (l, e))) {

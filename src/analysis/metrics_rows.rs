@@ -16,7 +16,7 @@ pub enum Chart {
         here: Option<f64>,
         axis: String,
     },
-    /// Values over the kernel's time.
+    /// Values over the duration of the kernel.
     Time {
         label: String,
         unit: String,

@@ -9,7 +9,8 @@ use crate::model::{KernelId, Nanos, NoteKind, Profile, Severity, units};
 /// Idle share at which the host, not a kernel, is the first thing to look at (the "idle-bound" threshold of common
 /// triage practice).
 const IDLE_PERCENT: f64 = 30.0;
-/// Share of the span at which copies that take longer than kernels are the first thing to look at ("transfer-heavy").
+/// Share of the span at which copies come first, provided that they take longer than the kernels (the "transfer-heavy"
+/// threshold).
 const COPY_PERCENT: f64 = 15.0;
 /// Mean duration below which launching a kernel costs as much as running it: a launch takes 3–8 µs on the host.
 const SHORT_NS: f64 = 5_000.0;
@@ -72,7 +73,7 @@ pub fn next_step_sentence(profile: &Profile, overview: &Overview, kernels: &Grou
             )
         };
     }
-    // All other work waits while counters are collected.
+    // While counters are collected, all other work has to wait; that time does not count as idle.
     let measuring = overview
         .span
         .map_or(0.0, |(from, to)| measuring_times(profile).covered_length(from, to) as f64 / (to - from).max(1) as f64 * 100.0);
@@ -123,7 +124,7 @@ pub fn next_step_sentence(profile: &Profile, overview: &Overview, kernels: &Grou
         units::format_whole_percent(top.share_percent),
         Nanos::format_ns(top.stats.avg)
     );
-    // Hints based on the launch alone, before anything was measured.
+    // Without measurements, hints can only be based on the launch configuration and the duration.
     let launch = longest_result(profile, top.kernel).and_then(|row| Subject::of_launch(profile, u32::try_from(row).ok()?));
     let told = launch.and_then(|s| s.hints.into_iter().find(|h| h.severity >= hints::Severity::Medium));
     let rerun = key_of("rerun");

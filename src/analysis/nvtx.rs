@@ -40,7 +40,7 @@ pub struct CapturedLines {
 /// An open range during the sweep over a thread's time.
 struct Open {
     end: i64,
-    /// Earliest end of this range and of the ranges below it on the stack.
+    /// Earliest end among this range and all ranges below it on the stack.
     earliest: i64,
     name: u32,
     path: Option<u32>,
@@ -63,7 +63,7 @@ impl Interner {
         names
     }
 
-    /// Appends the inner path to the outer one, without the names that both begin with.
+    /// Appends the inner path to the outer one, without the prefix that both have in common.
     fn join_paths(&mut self, outer: u32, inner: u32) -> u32 {
         let (before, after) = (self.path_names(outer), self.path_names(inner));
         let same = before.iter().zip(&after).take_while(|(a, b)| a == b).count();
@@ -228,7 +228,7 @@ fn sweep_threads(
     let ranges = &profile.ranges;
     let mut by_thread: Vec<Vec<u32>> = vec![Vec::new(); ranges.threads.len()];
     for (i, range) in ranges.iter().enumerate() {
-        // A Python function is part of a stack, not a range that the program marked.
+        // Ranges from Python functions belong to a call stack; the program did not mark them.
         if range.kind != RangeKind::StartEnd
             && range.origin != RangeOrigin::Python
             && !range.origin.is_hardware()
@@ -264,7 +264,7 @@ fn sweep_threads(
             while stack.last().is_some_and(|o| o.end < call) {
                 stack.pop();
             }
-            // A range that has ended below the top of the stack was popped out of order: it does not enclose this
+            // If a range below the top of the stack has ended, it was popped out of order and does not enclose this
             // launch.
             if stack.last().is_some_and(|o| o.earliest < call) {
                 stack.retain(|o| o.end >= call);

@@ -38,9 +38,9 @@ pub type Limits = Vec<(Limiter, Option<u32>)>;
 /// Theoretical occupancy of one configuration on one device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Occupancy {
-    /// Number of blocks that fit on an SM, or on an AMD CU or WGP, at once.
+    /// Number of blocks that can be resident at once on an SM, or on a CU or WGP of an AMD GPU.
     pub blocks_per_sm: u32,
-    /// Resident warps with that many blocks.
+    /// Number of resident warps with that many blocks.
     pub warps_per_sm: u32,
     /// Resident warps as a percentage of the SM's maximum.
     pub percent: f64,
@@ -118,7 +118,7 @@ impl Occupancy {
     }
 }
 
-/// Outer `None`: unknown. Inner `None`: unlimited.
+/// Blocks per SM that the registers allow. The outer `None` means unknown, the inner one unlimited.
 #[allow(clippy::option_option, reason = "two kinds of absence: unknown, and unlimited")]
 fn by_registers(config: &LaunchConfig, device: &Device, cc: (u32, u32), warps_per_block: u32) -> Option<Option<u32>> {
     let registers = config.registers.filter(|&r| r <= MOST_REGISTERS)?;
@@ -129,7 +129,7 @@ fn by_registers(config: &LaunchConfig, device: &Device, cc: (u32, u32), warps_pe
     let parts = sub_partitions(cc);
     let warps_per_block = u64::from(warps_per_block);
     let per_warp = (u64::from(registers) * u64::from(device.warp_size.unwrap_or(32))).next_multiple_of(REGISTER_UNIT);
-    // The hardware checks a block as if it used registers in all partitions at once.
+    // To check that a block fits, the hardware rounds its warps up to a multiple of the number of sub-partitions.
     if per_warp * warps_per_block.next_multiple_of(parts) > u64::from(device.registers_per_block.unwrap_or(per_sm)) {
         return Some(Some(0));
     }

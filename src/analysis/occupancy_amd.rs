@@ -21,7 +21,8 @@ struct Chip {
     /// LDS in bytes, and its allocation granularity.
     lds: u64,
     lds_step: u64,
-    /// Maximum number of workgroups that need barriers.
+    /// Maximum number of resident workgroups of more than one wave; a single wave needs no barrier, so it has no such
+    /// limit.
     workgroups: u32,
     /// Number of compute units that share these resources.
     cus: u32,
@@ -48,7 +49,7 @@ fn find_chip(arch: &str) -> Option<Chip> {
         "gfx1010" | "gfx1011" | "gfx1012" | "gfx1013" => rdna(20, 1024, 8, 512),
         "gfx1030" | "gfx1031" | "gfx1032" | "gfx1033" | "gfx1034" | "gfx1035" | "gfx1036" | "gfx1102" | "gfx1103" | "gfx1150"
         | "gfx1152" | "gfx1153" => rdna(16, 1024, 16, 1024),
-        // These have 1.5 times as many registers.
+        // These chips have 1.5 times as many vector registers.
         "gfx1100" | "gfx1101" | "gfx1151" | "gfx1200" | "gfx1201" => rdna(16, 1536, 24, 1024),
         _ => return None,
     })
@@ -80,7 +81,7 @@ pub(super) fn compute_occupancy(config: &LaunchConfig, device: &Device) -> Optio
     let lds = config.shared_memory()?.0.checked_next_multiple_of(chip.lds_step)?;
     let most = SIMDS * chip.waves_per_simd;
     let by_lds = (lds > 0).then(|| u32::try_from(chip.lds / lds).unwrap_or(u32::MAX));
-    // Registers that allow all waves are not a limit in themselves.
+    // If the registers allow the maximum number of waves, they are not a limit.
     let by_registers = (per_simd < chip.waves_per_simd).then_some(per_simd * SIMDS / waves);
     let by_groups = if waves > 1 { chip.workgroups } else { most };
     Some(Held { waves, most, by: [Some(most / waves), by_registers, by_lds, Some(by_groups)], cus: chip.cus })

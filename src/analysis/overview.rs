@@ -17,7 +17,7 @@ pub struct Overview {
     pub busy_percent: Option<f64>,
     /// Share of the span in which a copy or memset ran, in percent, also averaged over the devices in use.
     pub copy_percent: Option<f64>,
-    /// Share of the span in which a GPU was idle, in percent, also averaged over the devices in use.
+    /// Share of the span in which a GPU was idle, in percent, averaged over the devices in use.
     pub idle_percent: Option<f64>,
     /// Gaps longer than [`GAP_NS`] between two operations of a device.
     pub gaps: u64,
@@ -30,7 +30,7 @@ pub struct Overview {
     pub pageable_copies: u64,
 }
 
-/// Running union of intervals, which arrive in order of start.
+/// Union of intervals that are added in order of start, and the gaps between them.
 #[derive(Default)]
 struct Cover {
     until: Option<i64>,
@@ -75,8 +75,8 @@ impl Overview {
     /// Computes the figures for a window, ns: operations are clipped to it.
     pub fn from_window(profile: &Profile, window: Option<(i64, i64)>) -> Self {
         let launches = &profile.launches;
-        // Results have no times, or were measured one by one with the profiler at work in between, so their span is
-        // meaningless.
+        // Results either have no times or were measured one by one, with the profiler's own work in between. In both
+        // cases, a span would be meaningless.
         if !launches.is_empty() && profile.metrics.is_some() {
             return Self::default();
         }

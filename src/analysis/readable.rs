@@ -119,7 +119,8 @@ const PLAIN: &[&str] = &[
 /// Suffixes of the names of plain arguments.
 const PLAIN_ENDS: &[&str] = &["Metadata", "OffsetCalculator", "_config", "iterator", "Iterator", "_t", "Policy", "policy_hub", "Array"];
 
-/// Prefixes and suffixes around the operation in the names of PyTorch's functors and of functions with lambdas.
+/// Prefixes (`BEFORE`) and suffixes (`BEHIND`) that surround the operation in the names of PyTorch's functors and of
+/// functions with lambdas.
 const BEFORE: &[&str] = &["CUDAFunctorOnSelf_", "CUDAFunctorOnOther_", "CUDAFunctor_"];
 const BEHIND: &[&str] = &[
     "CUDAKernelImpl",
@@ -153,7 +154,7 @@ const GENERATED: &[(&str, Rule)] = &[
     ("kernel_cutlass_", parse_cute),
 ];
 
-/// Ending that marks a name as incomplete.
+/// Ending by which a parser reports that the name omits something; replaced by a hash that keeps names distinct.
 const LOSSY: &str = "\u{0})";
 
 /// Maximum nesting depth of arguments to search.
@@ -194,7 +195,7 @@ fn find_operation(arguments: &[&str], depth: usize) -> Option<String> {
     found.iter().find(|m| !m.weak).or(found.first()).map(|m| m.text.clone())
 }
 
-/// Meaning of an argument; weak if the argument only describes the form of an operation.
+/// Meaning of a template argument; `weak` if it describes only the form of an operation, not the operation itself.
 struct Meaning {
     text: String,
     weak: bool,

@@ -280,8 +280,8 @@ impl Plot {
         out
     }
 
-    /// Returns all known roofs, highest first, each with a flag that is set if there is work under it; work below a
-    /// hundredth of this result's main work does not count.
+    /// Returns all known roofs, highest first, and for each whether work was done under it. Work below a hundredth of
+    /// this result's main work does not count.
     pub fn known_roofs(&self) -> Vec<Roof<'_>> {
         let main = self.placed.work.iter().filter_map(|w| w.achieved).fold(0.0, f64::max);
         let plotted = |w: &Work| self.points.iter().any(|p| p.precision == w.precision);

@@ -39,7 +39,7 @@ const KINDS: [Kind; 9] = [
     matrix_kind("F6F4 MFMA", "MFMA FLOPs (F6F4)", "MFMAF6Flops", "F6F4"),
 ];
 
-/// GPU of a result, to the extent that the report describes it.
+/// GPU of a result, as far as the report describes it.
 struct Gpu {
     chip: Option<&'static Chip>,
     /// Compute units × clocks per second, and number of dies.
@@ -151,7 +151,7 @@ pub(super) fn place_result(lookup: &Lookup<'_>) -> Option<Placed> {
     for (level, formula, achieved, peak, missing) in levels {
         match (achieved, peak) {
             (Some(_), Some(_)) => out.traffic.push(Traffic { level, formula, achieved, peak }),
-            // The peak of this GPU is unknown, and more counters would not help.
+            // The work was counted, but this GPU's peak is unknown; collecting more counters would not help.
             (Some(_), None) => {}
             (None, _) => out.missing.push(missing.to_owned()),
         }

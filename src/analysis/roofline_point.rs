@@ -2,8 +2,8 @@
 
 use crate::model::Vendor;
 
-/// Plausible rates for a chip, per second; other values are corrupt. The ratio of any two plausible rates can be
-/// printed.
+/// Plausible rates for a chip, per second; anything else is corrupt. The limits also keep the ratio of any two rates
+/// printable.
 pub(super) const REAL: std::ops::Range<f64> = 1e-3..1e24;
 
 /// A level of the memory system.
@@ -54,7 +54,7 @@ impl Precision {
     }
 }
 
-/// Certainty of an amount of work.
+/// Tells if an amount of work is exact or an upper bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
     Counted,
@@ -77,7 +77,7 @@ pub struct Work {
     pub precision: Precision,
     /// Operations per second; `None` if they were not counted.
     pub achieved: Option<f64>,
-    /// An upper bound if only the pipe's instructions, not operations, were counted.
+    /// `AtMost` if only the instructions of the pipe were counted, not the operations.
     pub amount: Amount,
     /// Peak of the chip at the measured clock, operations per second.
     pub peak: Option<f64>,

@@ -14,10 +14,10 @@ use crate::model::units::{format_count, format_grouped};
 use crate::model::{Nanos, Profile, RunSample};
 use rustc_hash::FxHashMap;
 
-/// Minimum number of moments for an estimate. With twelve moments of a vLLM recording, 90 to 95 of 100 intervals
-/// contained the true value for kernels that run all the time; with 42 moments, at least 94 did.
+/// Minimum number of moments for an estimate. In tests with a vLLM recording, 90 to 95 of 100 intervals from twelve
+/// moments contained the true value for kernels that run all the time; from 42 moments, at least 94 did.
 const LEAST: usize = 10;
-/// 95% limits of a Poisson mean by count (Garwood 1936), from 0.
+/// 95% limits of a Poisson mean (Garwood 1936), indexed by the observed count from 0 on.
 const POISSON: [(f64, f64); 10] = [
     (0.0, 3.689),
     (0.025, 5.572),
@@ -88,7 +88,7 @@ fn add(into: &mut Estimate, other: Estimate) {
     (into.low, into.high) = (into.value - below, into.value + above);
 }
 
-/// Launches and time by moment.
+/// For each moment in which something ran: index of the moment, number of launches, and time in ns.
 type Parts = Vec<(usize, f64, f64)>;
 
 fn add_part(parts: &mut Parts, moment: usize, time: f64) {
@@ -99,7 +99,7 @@ fn add_part(parts: &mut Parts, moment: usize, time: f64) {
 }
 
 fn estimate_row(parts: &Parts, lengths: &[f64], span: f64) -> RowEstimate {
-    // Launches on several streams are not in order of moments.
+    // With several streams, launches do not arrive in order of moments.
     let mut of: FxHashMap<usize, (f64, f64)> = FxHashMap::default();
     for &(moment, count, time) in parts {
         let sum = of.entry(moment).or_default();
@@ -121,7 +121,7 @@ fn format_counts(e: Estimate) -> String {
 }
 
 impl RunEstimate {
-    /// Adds the percentiles of the step lengths. Steps of several processes cannot be told apart.
+    /// Adds the percentiles of the step lengths, unless there are several processes, whose steps cannot be told apart.
     pub fn with_steps(mut self, profile: &Profile, steps: &[(i64, i64)]) -> Self {
         if let [sample] = profile.run_samples.as_slice() {
             self.steps = estimate_steps(sample, steps);

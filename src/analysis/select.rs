@@ -34,7 +34,7 @@ pub fn select_kernels(all: &[Kernel], selector: &str) -> Selected {
             return Selected::Kernels(exact);
         }
     }
-    // First the literal words, then the same letters with gaps.
+    // Try the words as substrings first, then as letters with gaps in between.
     let words: Vec<String> = selector.split_whitespace().map(str::to_lowercase).collect();
     let literal = |name: &str| {
         let name = name.to_lowercase();

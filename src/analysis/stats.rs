@@ -1,6 +1,6 @@
-//! Statistics of durations, as defined by `nsys stats` where it has them.
+//! Statistics of durations, defined as in `nsys stats` for those that it prints, too.
 
-/// Bars of the small histogram in a table.
+/// Number of bars of the small histogram in a table.
 pub const BINS: usize = 12;
 
 /// Statistics of durations in ns.
@@ -22,7 +22,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Computes the statistics of values and reorders them. `None` without values.
+    /// Computes the statistics of `values`, which it reorders. `None` if there are no values.
     pub fn from_values<T: Copy + Ord + Into<i64>>(values: &mut [T]) -> Option<Self> {
         let n = values.len();
         let (least, most) = (*values.iter().min()?, *values.iter().max()?);
@@ -97,7 +97,7 @@ impl Stats {
         let counts: Vec<usize> = (0..SLOTS).map(|at| seconds.iter().map(|s| s.1[at]).sum()).collect();
         let ranks = [(n / 2).saturating_sub(1), n / 2, (n * 99).div_ceil(100).max(1) - 1];
         let slots = [locate_rank(&counts, ranks[0])?, locate_rank(&counts, ranks[1])?, locate_rank(&counts, ranks[2])?];
-        // Narrow each range, starting with the slot, until only one value is left.
+        // Starting with the slot, narrow the range around each rank until it contains only one value.
         let mut near = slots.map(|(at, before)| Near { from: slot_start(at), to: slot_start(at + 1), before });
         while near.iter().any(|r| r.to - r.from > 1) {
             let counts = map_parts(values, part, |part| {
@@ -131,7 +131,7 @@ impl Stats {
     }
 }
 
-/// Values are counted in slots. Between a power of two and the next, there are 2¹⁰ slots of equal width.
+/// Values are counted in slots: 2¹⁰ of equal width between each power of two and the next.
 const SLOT_BITS: u32 = 10;
 const SLOTS: usize = 65 << SLOT_BITS;
 
@@ -152,7 +152,7 @@ fn slot_start(slot: usize) -> u64 {
     }
 }
 
-/// Number of parts of a range in each narrowing step.
+/// Number of parts into which each narrowing step divides a range.
 const CLOSER: usize = 1 << 12;
 
 /// Range of values that contains the value at a rank, and the number of values before the range.
@@ -257,7 +257,7 @@ mod tests {
         };
         for (n, range) in [(1, 5), (2, 5), (1_000, 3), (1_001, 1_000_000), (5_000, 1 << 31), (4_000, 1)] {
             let mut values: Vec<u32> = (0..n).map(|_| u32::try_from(random() % range).unwrap()).collect();
-            // An outlier.
+            // One outlier among the larger samples, far beyond the other values.
             values.extend((n > 1_500).then_some(4_000_000_000));
             let many = Stats::of_many(&values, 3).unwrap();
             let few = Stats::from_values(&mut values).unwrap();

@@ -1,16 +1,17 @@
 //! Percentiles of step lengths in a whole run, estimated from short recordings at random moments.
 //!
-//! A step is seen only if it fits into a moment, and a long one fits less often: each is weighted by the inverse of the
-//! share of a moment in which it could begin (Horvitz and Thompson 1952). The interval of a percentile is Woodruff's:
-//! the interval of the share of steps up to it, whose moments are clusters, read off the distribution of lengths
-//! (Särndal, Swensson, Wretman, Model Assisted Survey Sampling, 5.11).
+//! A step is seen only if it lies entirely within a moment, which is less likely for a long one. Each step is therefore
+//! weighted by the inverse of the share of a moment in which it could have begun (Horvitz and Thompson 1952). The
+//! intervals are Woodruff's (Särndal, Swensson, Wretman, Model Assisted Survey Sampling, 5.11): we compute an interval
+//! for the share of steps up to the percentile, with moments as clusters, and read its limits off the distribution of
+//! lengths.
 
 use super::estimate::{Estimate, student_t};
 use crate::model::RunSample;
 
-/// Percentiles that are estimated.
+/// Percentiles to estimate.
 const PERCENTILES: [u8; 3] = [50, 90, 99];
-/// Longest steps that are estimated, as a share of a moment: of longer ones, too few are seen.
+/// Maximum step length for an estimate, as a share of a moment: too few of the longer steps are seen.
 const LONGEST: f64 = 0.5;
 
 /// A percentile of the step lengths in the whole run, ns.
@@ -41,7 +42,7 @@ fn find_seen(sample: &RunSample, steps: &[(i64, i64)]) -> Vec<Seen> {
     seen
 }
 
-/// Length up to which the steps have this share of the weight.
+/// Weighted quantile: the length up to which the steps account for `share` of the total weight.
 fn quantile(seen: &[Seen], total: f64, share: f64) -> f64 {
     let mut sum = 0.0;
     let reached = seen.iter().find(|s| {
@@ -63,11 +64,11 @@ fn estimate_percentile(seen: &[Seen], moments: usize, unseen: f64, longest: f64,
     }
     let n = moments as f64;
     let between = (n / (n - 1.0) * residuals.iter().map(|r| r * r).sum::<f64>()).sqrt() / total;
-    // Steps of one moment are at best independent of each other.
+    // Steps in the same moment are independent at best, so the margin must not be smaller than for independent steps.
     let within = (share * (1.0 - share) / seen.len() as f64).sqrt();
     let margin = student_t(n - 1.0) * unseen.sqrt() * between.max(within);
     let (low, high) = (share - margin, share + margin);
-    // Beyond the longest step that was seen, nothing is known.
+    // We know nothing about lengths beyond the longest step seen, so an interval must not reach that far.
     if low <= 0.0 || high >= 1.0 - 0.5 / seen.len() as f64 {
         return None;
     }
@@ -75,7 +76,7 @@ fn estimate_percentile(seen: &[Seen], moments: usize, unseen: f64, longest: f64,
     (length.high <= longest).then_some(StepPercentile { percent, length })
 }
 
-/// Estimates the percentiles for which enough steps were seen. `steps` are start and end, ns.
+/// Estimates the percentiles for which enough steps were seen. `steps` contains start and end of each, ns.
 pub fn estimate_steps(sample: &RunSample, steps: &[(i64, i64)]) -> Vec<StepPercentile> {
     let seen = find_seen(sample, steps);
     let moments = sample.moments.len();

@@ -4,8 +4,8 @@
 use super::metric::Lookup;
 use super::roofline_point::{Amount, Placed, Precision, Work};
 
-/// Dense FP16 or BF16 operations of an SM's tensor cores per clock, by compute capability, from NVIDIA's architecture
-/// white papers: V100 and T4 1024, A100 2048, Ada 1024, H100 4096, B200 8192.
+/// Dense FP16 or BF16 operations per clock of an SM's tensor cores, by compute capability. Source: NVIDIA's
+/// architecture white papers (V100 and T4 1024, A100 2048, Ada 1024, H100 4096, B200 8192).
 pub const PER_SM: &[((u32, u32), f64)] =
     &[((7, 0), 1024.0), ((7, 5), 1024.0), ((8, 0), 2048.0), ((8, 9), 1024.0), ((9, 0), 4096.0), ((10, 0), 8192.0)];
 
@@ -61,7 +61,7 @@ fn parse_counter(base: &str) -> Option<Counter<'_>> {
     Some(Counter { base, op, kind: format!("{word} tensor{sums}"), sparsity })
 }
 
-/// Peak of the tensor cores by the white papers, for a result that has no counter of it.
+/// Tensor-core peak from the white papers, for a result without a counter that reports it.
 fn nominal_peak(lookup: &Lookup<'_>, sm: Option<f64>) -> Option<Work> {
     let sms = lookup.first_finite(&["device__attribute_multiprocessor_count", "launch__sm_count"]);
     let capability = lookup.result.compute_capability.and_then(|(a, b)| Some((u32::try_from(a).ok()?, u32::try_from(b).ok()?)));

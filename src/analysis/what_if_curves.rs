@@ -24,7 +24,7 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// Share of the run saved if a share of the function's time is saved, by linear interpolation.
+    /// Share of the run saved if the share `gain` of the function's time is saved, by linear interpolation.
     pub fn saved_share(&self, gain: f64) -> f64 {
         let at = gain.clamp(0.0, 1.0) * STEPS.len() as f64;
         let step = (at as usize).min(STEPS.len() - 1);
@@ -48,8 +48,8 @@ impl Worths {
         self.0.is_empty()
     }
 
-    /// Replays the run, as often as its length allows. Empty if launches have no times or calls, or if there are too
-    /// many.
+    /// Replays the run for as many functions as its length allows. Empty if launches have no times or calls, or if
+    /// there are too many.
     pub fn from_profile(profile: &Profile, cancel: &Cancel) -> Self {
         // Names as shown in the table.
         let names: Vec<_> = profile.kernels.iter().map(readable_name).collect();

@@ -1,10 +1,10 @@
 //! Replay of a recorded run with one kernel's launches scaled, to predict how much shorter the run would be.
 //!
-//! An operation starts after its call, and after the most recently ended operation on its device. A kernel that fills
-//! the device also waits for the last blocks of another such kernel. A process blocked in a call waits for the
-//! operation that ended last during the call. All other delays keep their recorded length. Time that a kernel saves is
-//! lost again if the host is not ready or if other work runs concurrently. Without scaling, the replay reproduces the
-//! recorded times.
+//! An operation starts after its call and after the operation that ended last on its device. A kernel that fills the
+//! device also waits for the last blocks of its predecessor, if that filled the device, too. A process blocked in a
+//! call waits for the operation that ended last during the call. All other delays keep their recorded length. Time that
+//! a kernel saves is lost again where the host is not ready in time or where other work runs concurrently. With a
+//! factor of 1, the replay reproduces the recorded times.
 
 use super::Family;
 use super::finding::Severity;
@@ -19,12 +19,13 @@ use std::collections::BinaryHeap;
 const CONCURRENT: usize = 128;
 /// Maximum number of operations in a run to replay. Each takes 64 bytes, plus 80 during preparation.
 const MOST: usize = 3_000_000;
-/// Maximum number of operations over all replays, which limits them to a few seconds.
+/// Maximum number of operations summed over all replays, so that they take no more than a few seconds.
 const PASSED: usize = 30_000_000;
 /// Maximum time from the end of an operation to the return of a call that it blocked, ns. On an H200's host under a
 /// profiler, a synchronizing call returns 5 to 20 µs after the end of the kernel.
 const RETURNS_NS: i64 = 50_000;
-/// Fraction of the saved time by which the remaining operations may get faster, because caches are shared.
+/// Fraction of the saved time that may be saved in addition because the remaining operations share caches and run
+/// faster.
 const VARIES: f64 = 0.1;
 /// Fraction of the saved time by which the remaining operations may get slower if power limits the clocks, because they
 /// draw more power on average. Clocks follow power with an exponent of about 0.4; a kernel that draws a third of the
@@ -36,11 +37,12 @@ const POWER: f64 = 0.3;
 const PAUSE_NS: i64 = 3_000;
 /// Slowdown that device-filling kernels inflict on each other while they run concurrently, as a fraction of their time.
 const SHARED: f64 = 0.5;
-/// Maximum host time to attribute to preparing a launch, as a multiple of the median over all launches.
+/// Maximum host time counted as preparation of a launch, as a multiple of the median gap before a call.
 const PREPARES: i64 = 2;
 
-/// Divisor of a kernel's time. A device-filling kernel counts as having waited for another if they overlap by up to
-/// this part (one tenth), because a kernel starts while the last blocks of its predecessor are still running.
+/// Divisor of a kernel's duration. If two device-filling kernels overlap by no more than a tenth of either, the later
+/// one still counts as having waited for the other: a kernel starts while the last blocks of its predecessor are still
+/// running.
 const TAIL: i64 = 10;
 
 /// An operation on a device; times are in ns.
@@ -56,7 +58,7 @@ struct Step {
     process: u32,
     /// Stream, as an index into the profile's places; `u32::MAX` for copies and graph nodes, which may run side by side.
     stream: u32,
-    /// Time in which nothing else ran on the device, ns.
+    /// Time in which the operation was alone on the device, ns.
     alone: i64,
     /// True if the operation has enough blocks for at least half of the SMs.
     fills: bool,
@@ -106,7 +108,7 @@ impl Worth {
         self.launches.is_none() && self.saves.is_some_and(|(_, most)| most < 0.005)
     }
 
-    /// Severity in the run of a problem that has `own` severity in its kernel.
+    /// Severity for the run of a problem whose severity for its kernel is `own`.
     pub fn severity_in_run(&self, own: Severity) -> Severity {
         match (self.launches, self.saves) {
             (Some(share), _) if own > Severity::Healthy => Severity::High.limit_to_run(share),
@@ -316,8 +318,8 @@ impl Run {
         self.replay_scaled(kernel, factor, &self.kernel_overlap(kernel), false)
     }
 
-    /// Returns the time saved for each of the given gains (shares of the kernel's time), and bounds on the time saved
-    /// without the kernel.
+    /// Returns the time saved for each of `gains` (shares of the kernel's time), and bounds on the time saved if the
+    /// kernel took no time, ns.
     pub fn savings_curve(&self, kernel: u32, gains: &[f64]) -> (Vec<i64>, (i64, i64)) {
         let beside = self.kernel_overlap(kernel);
         let saved = gains.iter().map(|gain| self.replay_scaled(kernel, 1.0 - gain, &beside, false)).collect();
@@ -331,15 +333,15 @@ impl Run {
         // and the operation that ended last.
         let mut running: Vec<BinaryHeap<Reverse<(i64, i64, i64)>>> = vec![BinaryHeap::new(); self.units];
         let mut ended: Vec<Option<(i64, i64)>> = vec![None; self.units];
-        // By stream: recorded end, new end, and new start of its last operation.
+        // Last operation on each stream: recorded end, new end, and new start.
         let mut latest: FxHashMap<u32, (i64, i64, i64)> = FxHashMap::default();
-        // Time by which each process is ahead of the recording, ns, with the time from which this applies.
+        // For each process, the time by which it is ahead of the recording, ns, and the time from which that applies.
         let mut early: Vec<Vec<(i64, i64)>> = vec![Vec::new(); self.processes];
         let mut unit_of: Vec<Vec<usize>> = vec![Vec::new(); self.processes];
         let mut blocks = self.blocks.iter().peekable();
         let (mut last, mut new_last) = (i64::MIN, i64::MIN);
         let beside = if least { &[] } else { beside };
-        // `tail`: maximum time that a device-filling operation may still run; at most a tenth of its own duration.
+        // Operations count as ended up to `tail` before their end, and at most a tenth of their own duration before it.
         let retire = |running: &mut BinaryHeap<Reverse<(i64, i64, i64)>>, ended: &mut Option<(i64, i64)>, until: i64, tail: i64| {
             while let Some(&Reverse(op)) = running.peek().filter(|op| op.0.0 - op.0.2.min(tail) <= until) {
                 running.pop();

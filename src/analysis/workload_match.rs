@@ -18,13 +18,13 @@ pub enum Work {
     Same,
     /// Launches whose grid and block occur in both runs, with their share of all launches of both runs.
     Part(f64),
-    /// Equal numbers of launches, each run with a single grid and block, but different ones: the same work if the
-    /// launch configuration was changed, otherwise different work.
+    /// Both runs have the same number of launches and each uses a single grid and block, but not the same one. The work
+    /// is the same if only the launch configuration was changed.
     Reshaped,
     /// No launches: the runs have no grid and block in common.
     Other,
-    /// The kernel's launches changed in number unlike the run's: kernels with a fixed grid get another share of the work
-    /// in each launch.
+    /// The kernel's launch count did not change in proportion to the run's: with a fixed grid, each launch then gets a
+    /// different share of the work.
     Uneven,
 }
 
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn what_both_runs_have_is_compared() {
-        // More of the large launches, each as long as before: no change.
+        // More of the large launches, each taking as long as before, is not a change.
         let (a, b) = (runs(&[(1, 1_000, 100), (8, 8_000, 100)]), runs(&[(1, 1_000, 100), (8, 8_000, 300)]));
         let found = compare_durations(&a, &b);
         assert!(found.work == Work::Part(1.0) && found.p.unwrap() > 0.01 && found.each.unwrap().abs() < 0.2, "{found:?}");

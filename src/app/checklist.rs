@@ -8,7 +8,7 @@ use super::screen::Response;
 use super::state::App;
 use std::sync::Arc;
 
-/// Requests the checklist of the session.
+/// Requests the checklist of the session; if no report is loaded, opens an empty page.
 pub fn request_checklist(app: &mut App, asked: u64) -> Vec<Effect> {
     let session = &app.session;
     let parts: Vec<ChecklistReport> = session

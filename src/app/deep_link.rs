@@ -118,7 +118,7 @@ fn resolve_address(app: &mut App, address: &Location) -> Step {
             let there = app.find_on_report(AT, whole).is_some();
             Step::There(if there { Vec::new() } else { navigate_to(app, table, Navigate::Toggle(whole)) })
         }
-        // Kernel by name: its result is known once results and launches are joined.
+        // A kernel given by name has a result only once results and launches are joined.
         _ => {
             let best = app.selection(table).result;
             match (best, result_view(show)) {

@@ -260,7 +260,7 @@ fn list_actions(app: &App) -> PickList {
         let hint = format!("{keys:<KEYS$}{place}{}", a.help);
         Item::new(a.name, hint, None, PickAction::Action(a.id))
     });
-    // A table is found by the format that it is wanted in, too.
+    // List copying the table under the name of its format as well, so that typing `csv` finds it.
     let table = app.top_entry().filter(|e| {
         matches!(
             e.open.screen().place(),

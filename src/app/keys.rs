@@ -89,7 +89,7 @@ pub fn on_paste(app: &mut App, text: &str) -> Vec<Effect> {
     })
 }
 
-/// Updates the state for a mouse event.
+/// Handles a mouse event: an open overlay gets it; otherwise, the top screen or the pressed action does.
 pub fn on_mouse(app: &mut App, mouse: Mouse) -> Vec<Effect> {
     match (mouse, app.over.is_some()) {
         (Mouse::Item(i), true) if app.over.as_ref().is_some_and(|o| matches!(o.what, OverlayKind::Pick(_))) => {

@@ -174,7 +174,7 @@ pub enum Effect {
         report: usize,
         file: Arc<str>,
     },
-    /// Use this report's file as the source of the most recently added report.
+    /// Let the most recently added report read from the file of this report, of which it is a part.
     Part(usize),
     /// Read reports that were added to the session.
     Open(Vec<PathBuf>),

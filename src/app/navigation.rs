@@ -475,7 +475,7 @@ fn open_changes(app: &mut App, before: usize, after: usize) -> Vec<Effect> {
     open_screen(app, id)
 }
 
-/// Shows the watched run.
+/// Brings the screen of the watched run to the top.
 pub fn show_watched_run(app: &mut App) {
     if let Some(id) = app.find_screen::<RunScreen>(None) {
         app.close_screen(id);

@@ -191,7 +191,7 @@ pub fn scroll_overlay(app: &mut App, by: isize) {
     }
 }
 
-/// Handles a press on an item of the list.
+/// Selects the pressed item of the list and applies its choice.
 pub fn press_item(app: &mut App, item: usize) -> Vec<Effect> {
     let Some(Overlay { what: OverlayKind::Pick(list), .. }) = &mut app.over else { return Vec::new() };
     list.selected = item;

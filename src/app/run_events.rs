@@ -20,7 +20,7 @@ pub fn handle_preflight(app: &mut App, found: &[(String, bool)]) -> Vec<Effect> 
     if app.running.starting.is_none() {
         return Vec::new();
     }
-    // Do not interrupt typing or another prompt: the next letter typed would answer this one.
+    // Do not open the prompt over a text input or another prompt, because the next letter typed would answer it.
     if app.over.is_some() {
         app.running.checked = Some(found.to_vec());
         return Vec::new();
@@ -56,7 +56,7 @@ fn start_run(app: &mut App) -> Vec<Effect> {
     vec![Effect::Start(Box::new(start))]
 }
 
-/// Handles the outcome of starting a run.
+/// Handles the outcome of starting a run; an error also drops the runs waiting in the queue.
 pub fn handle_started(app: &mut App, outcome: Result<Box<Run>, String>) -> Vec<Effect> {
     match outcome {
         Ok(run) => {

@@ -30,7 +30,7 @@ pub struct Traced {
 }
 
 impl Traced {
-    /// Index of the selected kernel.
+    /// Index of the selected kernel; 0 if none is selected or the kernel is no longer listed.
     pub fn selected_index(&self) -> usize {
         let Some((live, name)) = self.live.as_ref().zip(self.kernel.as_ref()) else { return 0 };
         live.kernels.iter().position(|k| k.name == *name).unwrap_or(0)

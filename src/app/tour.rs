@@ -46,8 +46,8 @@ pub fn toggle(app: &mut App) -> Option<ActionId> {
 /// Follows the user: opening the screen of a later step begins that step; leaving the last screen ends the tour.
 pub fn update_step(app: &mut App) {
     let Some(at) = app.session.tour else { return };
-    // The first screen opens once the report has been evaluated; until then, the user has not chosen the table below
-    // it.
+    // The initial screen opens only once the report has been evaluated. Until then, the kernel table is on top, but the
+    // user has not chosen it.
     if !app.session.report().is_some_and(|r| r.greeted) {
         return;
     }

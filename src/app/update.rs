@@ -143,7 +143,8 @@ fn add_measurements(app: &mut App, of: usize) -> Vec<Effect> {
     effects
 }
 
-/// Requests the matches between the launches and results of a new report and those of all others.
+/// Requests the joins of a new report with all others: its launches with their results, and its results with their
+/// launches.
 fn request_joins(app: &App, new: usize) -> Vec<Effect> {
     let session = &app.session;
     let timeline = |i: usize| session.reports.get(i).filter(|_| session.is_complete_timeline(i));

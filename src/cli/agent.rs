@@ -15,13 +15,13 @@ pub struct AgentArgs {
 /// Name of the skill and its folder.
 const NAME: &str = "warpscope";
 
-/// Tells an agent when to read the page.
+/// Description in the skill, from which an agent decides when to read the page.
 const ABOUT: &str = "Profile GPU programs (CUDA, PyTorch, vLLM, ROCm): find what limits a run, which kernel or line of code takes the time, and \
                      profile one kernel launch again. Use when a GPU program is slow, or when there is a profile of nsys, ncu, torch.profiler or rocprofv3.";
 /// Default folder for skills, inside the home folder.
 const FOLDER: &str = ".claude/skills";
 
-/// Prints the page, or installs it.
+/// Prints the page or, if `install` is set, writes it as a skill.
 pub fn print_or_install(args: &AgentArgs) -> Result<(), Failure> {
     let page = help::find_topic("agent").unwrap_or_default();
     let Some(folder) = &args.install else { return print::to_stdout(|out| out.write_all(page.as_bytes())) };

@@ -21,7 +21,8 @@ pub struct DoctorArgs {
 /// Prints obstacles to profiling on this machine. Changes nothing.
 pub fn print_checks(args: &DoctorArgs, nsys: Option<&Path>, color: Option<ColorMode>, config: &Config) -> Result<(), Failure> {
     let machine = interrupt::read_cancellable(Path::new("doctor"), |cancel| {
-        // If the object cannot be written, the driver is not queried, and its state stays unknown.
+        // If the tracer's object file cannot be written, the driver cannot be queried, so its state is reported as
+        // unknown.
         let object = crate::launch::tracer::write_object(&crate::import::cache::default_folder()).ok();
         Ok(collect_facts(&Places { object, ..Places::from_environment() }, nsys, &|| cancel.is_cancelled()))
     })?;

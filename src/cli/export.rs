@@ -85,7 +85,7 @@ fn common_name(files: &[PathBuf]) -> String {
     if text.is_empty() { "job".to_owned() } else { text.to_owned() }
 }
 
-/// Writes reports as tables or as a trace.
+/// Writes reports as Parquet tables, or as one trace for Perfetto or Chrome.
 pub fn export_reports(args: &ExportArgs, nsys: Option<&Path>) -> Result<(), Failure> {
     let trace = args.format != ExportFormat::Parquet;
     if trace {

@@ -29,7 +29,7 @@ pub struct ReportArgs {
     pub force: bool,
 }
 
-/// Writes the report.
+/// Writes the report as HTML or Markdown, depending on the extension of the output file.
 pub fn write_report(args: &ReportArgs, nsys: Option<&Path>) -> Result<(), Failure> {
     let name = args.output.file_name().map_or_else(String::new, |n| n.to_string_lossy().to_lowercase());
     let html = match name.rsplit_once('.').map(|n| n.1) {

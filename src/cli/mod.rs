@@ -101,7 +101,8 @@ pub fn main() -> ExitCode {
             if !failure.text.is_empty() {
                 print::error(&failure.text);
             }
-            // A second document on stdout would make the first unreadable: the exit code has to suffice.
+            // Do not print an error document after a part of the result: two documents on stdout could not be parsed.
+            // The exit code reports the failure.
             if json && !print::has_begun() {
                 print_json_error(failure.reason, &failure.text, failure.code);
             }

@@ -114,18 +114,18 @@ pub fn terminal_width() -> Option<usize> {
     std::io::stdout().is_terminal().then(|| crossterm::terminal::size().ok()).flatten().map(|(w, _)| usize::from(w)).filter(|&w| w > 0)
 }
 
-/// Format of a document: as asked for, or text on a terminal and CSV elsewhere.
+/// Returns the requested format of a document, or by default text on a terminal and CSV elsewhere.
 pub fn page_format(format: Option<PageFormat>) -> PageFormat {
     let text = std::io::stdout().is_terminal();
     format.unwrap_or(if text { PageFormat::Page(Renderer::Text) } else { PageFormat::Csv })
 }
 
-/// Returns the width of lines that explain a command: that of the terminal, within what is readable.
+/// Returns the width for the explanation of a command: the terminal's, within readable limits; 100 without a terminal.
 pub fn page_width() -> usize {
     terminal_width().unwrap_or(100).clamp(60, 140)
 }
 
-/// Returns the width of a page of findings.
+/// Returns the width for a page of findings: the terminal's, within readable limits; 110 without a terminal.
 pub fn finding_width() -> usize {
     terminal_width().unwrap_or(110).clamp(60, 140)
 }

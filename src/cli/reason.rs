@@ -149,7 +149,7 @@ pub fn write_error(out: &mut dyn Write, reason: Reason, message: &str, exit: u8)
     Envelope::default().then(proposed_command(message)).write_whole_line(out, &ErrorJson { error })
 }
 
-/// Returns true if a command line requests JSON.
+/// Returns true if a command line requests JSON by `--format json` or `--format=json`.
 pub fn asks_for_json(words: impl Iterator<Item = std::ffi::OsString>) -> bool {
     // Arguments after `--` belong to another program.
     let words: Vec<String> = words.map(|w| w.to_string_lossy().into_owned()).take_while(|w| w != "--").collect();

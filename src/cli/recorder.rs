@@ -311,7 +311,7 @@ fn stop_run(id: i64) -> Result<(), Failure> {
     Ok(process::ask_to_stop(pid, started)?)
 }
 
-/// Starts the requested run.
+/// Starts the requested run, which ends with the explorer; the run of the original report becomes its parent.
 fn begin_run(start: &Start, nsys: Option<&Path>) -> Result<Started, Failure> {
     let mut library = Library::open()?;
     let parent = start.from.as_ref().and_then(|from| find_parent(&library.runs().ok()?, from));

@@ -81,7 +81,7 @@ pub fn write_atomically(
     })
 }
 
-/// Saves text in a folder and returns the path.
+/// Saves copied text to a file in a folder, readable only by the user, and returns the path.
 pub fn save_text(text: &str, folder: &Path) -> std::io::Result<PathBuf> {
     crate::launch::private_files::write_private_file(folder, "copied.txt", text.as_bytes(), 0o600)
 }

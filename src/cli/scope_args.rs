@@ -46,7 +46,7 @@ fn windows_of_ranges(profile: &Profile, file: &str, name: &str) -> Result<Vec<(i
     Err(Failure::wrong(format!("{file}: no range is called {name:?}, or nothing was launched in it{near}; `warpscope ranges` lists them")))
 }
 
-/// Returns the windows of a phase.
+/// Returns the windows of a phase, ns; an error if the run has no such phase.
 pub fn phase_windows(profile: &Profile, file: &str, phase: Phase, device: Option<u32>) -> Result<Vec<(i64, i64)>, Failure> {
     let scope = Scope { device, ..Scope::default() };
     let found = triage::triage_profile(profile, &scope, &Cancel::default());

@@ -6,7 +6,7 @@ use crate::app::{KeyScope, Location, Settings};
 use crate::config::{self, ColorMode, Config};
 use crate::ui::theme;
 
-/// Returns an environment variable.
+/// Returns an environment variable, with invalid UTF-8 replaced.
 pub fn env_variable(name: &str) -> Option<String> {
     std::env::var_os(name).map(|v| v.to_string_lossy().into_owned())
 }

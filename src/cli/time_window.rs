@@ -24,7 +24,7 @@ impl Between {
     }
 }
 
-/// Parses a time; returns ns.
+/// Parses a time with a unit (ns, us, µs, ms or s) or in seconds; returns ns.
 pub fn parse_time(text: &str) -> Result<i64, String> {
     const UNITS: [(&str, f64); 5] = [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
     let text = text.trim();

@@ -104,7 +104,7 @@ pub fn print_timeline(args: &TimelineArgs, ascii: bool, nsys: Option<PathBuf>) -
     print::lines(&[crate::ui::ascii::to_ascii(String::from_utf8_lossy(&text).trim_end())])
 }
 
-/// Limits the requested window to the recorded time.
+/// Returns the requested window with open ends replaced by the report's bounds; an error if nothing is recorded in it.
 fn clamp_window(between: Option<(i64, i64)>, timeline: &Timeline, file: &Path) -> Result<(i64, i64), Failure> {
     let Some((from, to)) = between else { return Ok(timeline.span) };
     let span = timeline.reach;
@@ -112,7 +112,7 @@ fn clamp_window(between: Option<(i64, i64)>, timeline: &Timeline, file: &Path) -
         let ends = [span.0, span.1].map(|t| report::timeline::describe::format_time(t, 1_000_000));
         return Err(Failure::wrong(format!("{}: nothing is recorded then; it covers {} to {}", file.display(), ends[0], ends[1])));
     }
-    // The report's bounds replace missing ones.
+    // An explicit end may lie beyond the recorded time.
     Ok((if from == i64::MIN { span.0 } else { from }, if to == i64::MAX { span.1 } else { to }))
 }
 

@@ -157,7 +157,7 @@ fn start_tracer(args: &TraceArgs) -> Result<std::convert::Infallible, Failure> {
         let why = "--overhead leaves CUPTI between its moments, and CUPTI then records no graph as a whole that was instantiated before";
         return Err(Failure::wrong(format!("{why}; leave out --graphs whole")));
     }
-    // Both would fail.
+    // The program is itself a profiler, such as nsys: it and the tracer would both fail.
     if let Some(obstacle @ Obstacle::Profiler(_)) = &obstacle {
         return Err(Failure::wrong(obstacle.to_string()));
     }

@@ -37,7 +37,7 @@ pub struct TriageArgs {
     pub format: Option<PageFormat>,
 }
 
-/// Parses a number of operations.
+/// Parses a positive number of operations, such as `6.2e15`.
 fn parse_operations(text: &str) -> Result<f64, String> {
     match text.trim().parse::<f64>() {
         Ok(n) if n.is_finite() && n > 0.0 => Ok(n),

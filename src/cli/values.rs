@@ -11,7 +11,7 @@ use crate::report::{Format, PageFormat};
 use crate::rerun::{CacheControl, ClockControl, Replay};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-/// Parses a number of seconds.
+/// Parses a number of seconds, greater than 0 and below 10⁹.
 pub fn parse_seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(s) if s > 0.0 && s < 1e9 => Ok(s),
@@ -59,7 +59,7 @@ impl Words for Format {
         vec![(Self::Table, "table"), (Self::Csv, "csv"), (Self::Json, "json"), (Self::Md, "md")]
     }
 
-    // `rerun` uses this name.
+    // Accept the word that `rerun` uses for this format.
     const ALIAS: Option<(&'static str, &'static str)> = Some(("text", "table"));
 }
 
@@ -122,7 +122,7 @@ pub fn to_thousandths(percent: f64) -> u32 {
     (percent * 10.0).round().max(1.0) as u32
 }
 
-/// Parses a rank or a range of ranks.
+/// Parses a rank, or a range of ranks such as `0-7`; returns the first and the last.
 pub fn parse_ranks(text: &str) -> Result<(u32, u32), String> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let pair = first.trim().parse().ok().zip(last.trim().parse().ok());

@@ -39,7 +39,7 @@ fn parse_size(text: &str) -> Result<Size, String> {
 }
 
 impl Which {
-    /// Returns the filter for launches.
+    /// Returns the filter for launches by grid, block and NVTX range.
     pub fn launch_filter(&self) -> Result<Only, String> {
         let range = self.only_range.as_deref().map(named_range).transpose()?;
         let range = range.map(|(domain, text)| NvtxRange { domain, text, nth: self.only_nth });

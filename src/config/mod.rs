@@ -90,7 +90,7 @@ impl ColorMode {
     }
 }
 
-/// Returns true if the locale is UTF-8.
+/// Returns true if the locale is UTF-8: `LC_ALL`, `LC_CTYPE` or `LANG`, the first one that is set.
 pub fn utf8_locale(variable: impl Fn(&str) -> Option<String>) -> bool {
     let set = |name: &str| variable(name).filter(|v| !v.is_empty());
     let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default().to_ascii_lowercase();

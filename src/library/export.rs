@@ -235,7 +235,7 @@ struct Left {
 }
 
 impl Left {
-    /// Searches bytes for the variables.
+    /// Searches bytes for the variables, both for whole pairs and for values alone.
     fn search_bytes(&mut self, bytes: &[u8], variables: &BTreeSet<(String, String)>) {
         let holds = |needle: &str| memchr::memmem::find(bytes, needle.as_bytes()).is_some();
         for (name, value) in variables {
@@ -253,7 +253,7 @@ impl Left {
 /// Number of bytes to search at a time.
 const WINDOW: usize = 8 << 20;
 
-/// Searches the bytes of a file.
+/// Searches a file for the variables, [`WINDOW`] bytes at a time, since exports can be large.
 fn search_file(path: &Path, variables: &BTreeSet<(String, String)>) -> std::io::Result<Left> {
     let longest = variables.iter().map(|(n, v)| n.len() + v.len() + 3).max().unwrap_or(0);
     let mut file = crate::launch::open::open_regular(path)?;

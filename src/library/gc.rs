@@ -157,7 +157,8 @@ pub fn pack_report(library: &Library, id: i64, report: &Report) -> Result<u64, L
     let mut reports = library.run(id)?.reports;
     reports.retain(|r| r.path != report.path);
     reports.push(export::describe_report(target, &folder));
-    // Update the row first: after a crash, a file without a row is better than a row without a file.
+    // Update the database first: if this process dies in between, a file without a row is better than a row without a
+    // file.
     library.set_reports(id, &reports)?;
     std::fs::remove_file(&report.path).map_err(file_error(&report.path))?;
     Ok(report.bytes.saturating_sub(bytes))

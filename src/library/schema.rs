@@ -82,7 +82,8 @@ pub fn migrate(db: &mut Connection) -> Result<(), Result<i64, rusqlite::Error>> 
     if known(version(db)?)? == newest {
         return Ok(());
     }
-    // Another process may be migrating at the same time: the second one finds the work done.
+    // Several processes may try to migrate at once: the immediate transaction lets one of them do it, and the others
+    // find the schema up to date.
     let change = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(Err)?;
     let at = known(version(&change)?)?;
     for step in &STEPS[at..] {

@@ -39,8 +39,8 @@ pub fn now_ms() -> i64 {
     unix_ms(SystemTime::now())
 }
 
-/// Start of a run for `find_reports`, milliseconds since 1970, on the system clock as it is now: the clock may have
-/// been set back since.
+/// Start of a run in milliseconds since 1970, for `find_reports`, on the system clock as it is now. The clock may have
+/// been set back during the run, so file timestamps may precede the recorded start.
 pub fn adjusted_start(started_ms: i64, began: Instant) -> i64 {
     let elapsed = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
     started_ms.min(now_ms().saturating_sub(elapsed))
@@ -76,7 +76,7 @@ impl Library {
         Self::open_at(&library_folder()?)
     }
 
-    /// Opens the library in a folder.
+    /// Opens the library in a folder, creating it if needed; another user's library is opened read-only.
     pub fn open_at(folder: &Path) -> Result<Self, LibraryError> {
         let file = folder.join("runs.db");
         if file.is_file() {
@@ -268,7 +268,7 @@ impl Library {
         self.update_run(id, "git_dirty = ?2", &[&dirty])
     }
 
-    /// Records the end of the run, with its outcome and reports.
+    /// Records the end of the run, with its outcome and reports, in one transaction.
     pub fn end_run(&self, id: i64, state: State, exit: Exit, findings: &[ExitProblem], reports: &[Report]) -> Result<(), LibraryError> {
         let findings: Vec<(&str, &str)> = findings.iter().map(|f| (f.what.as_str(), f.fix.as_str())).collect();
         let change = self.db.unchecked_transaction().map_err(|e| self.database_error(e))?;

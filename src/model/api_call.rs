@@ -103,15 +103,15 @@ const KINDS: &[(&str, CallKind)] = &[
 ];
 
 impl CallKind {
-    /// Determines the kind of a call from its name, with or without the version suffix that CUPTI adds.
+    /// Determines the kind of a call from its name; a version suffix added by CUPTI makes no difference.
     pub fn from_name(name: &str) -> Self {
         // Runtime names begin with `cuda`, driver names with `cu` followed by a capital letter.
         let bare = ["cuda", "hip", "cu"].iter().find_map(|p| name.strip_prefix(p)).unwrap_or(name);
         KINDS.iter().find(|(begins, _)| bare.starts_with(begins)).map_or(Self::Other, |(_, kind)| *kind)
     }
 
-    /// Returns true if calls of this kind can start a kernel, memcpy or memset. A correlation id alone does not prove
-    /// that.
+    /// Returns true if calls of this kind can start a kernel, memcpy or memset. Needed because other calls, too, may
+    /// share a correlation id with a GPU record.
     pub fn may_start_work(self) -> bool {
         !matches!(self, Self::Sync | Self::Event | Self::Module | Self::Profiler)
     }
@@ -143,8 +143,8 @@ impl CallName {
 /// Sentinel for a value that is not in the report.
 pub const NONE: u32 = u32::MAX;
 
-/// Totals per name over all calls, plus columns (28 bytes per call) for the timeline calls that launched no kernel,
-/// in file order.
+/// Totals per name over all calls, plus one row (28 bytes) for each call that the timeline shows and that launched no
+/// kernel. Rows are in file order.
 #[derive(Clone, Debug, Default)]
 pub struct HostCalls {
     /// Sorted by total time, longest first.
@@ -155,7 +155,7 @@ pub struct HostCalls {
     pub start: Vec<i64>,
     /// Duration in nanoseconds.
     pub duration: Vec<i64>,
-    /// Index into `names`; [`NONE`] for a call without a name.
+    /// Index into `names`; [`NONE`] if the report does not name the call.
     pub name: Vec<u32>,
     /// Index into `threads`.
     pub thread: Vec<u32>,

@@ -112,7 +112,7 @@ const VALUED: [&str; 82] = [
     "--kernel-regex-base",
 ];
 
-/// Options that make ncu skip launches.
+/// Options with which ncu profiles only some of the launches.
 const CHOOSING: [&str; 16] = [
     "-k",
     "--kernel-name",
@@ -141,7 +141,7 @@ pub struct CommandLine {
     pub program: Vec<String>,
 }
 
-/// Resolves an option: an exact match, or the only option with that prefix.
+/// Resolves an option to its full name, and true if it takes a value. Accepts exact names and unambiguous prefixes.
 fn resolve_option(word: &str) -> Option<(&'static str, bool)> {
     let all = || FLAGS.iter().map(|f| (*f, false)).chain(VALUED.iter().map(|v| (*v, true)));
     if let Some(found) = all().find(|(name, _)| *name == word) {
@@ -169,7 +169,7 @@ pub fn parse_command_line(argv: &[String]) -> Option<CommandLine> {
             let value = if valued { Some(words.next()?.clone()) } else { None };
             out.options.push((name, value));
         } else {
-            // Such as `-c5`.
+            // A short option with its value attached, such as `-c5`.
             let short = VALUED.iter().find(|v| v.len() == 2 && word.starts_with(**v) && !word.starts_with("--"))?;
             out.options.push((short, Some(word[2..].to_owned())));
         }
@@ -177,7 +177,7 @@ pub fn parse_command_line(argv: &[String]) -> Option<CommandLine> {
 }
 
 impl CommandLine {
-    /// Returns true if the options make the profiler skip launches.
+    /// Returns true if the options restrict which launches are profiled.
     pub fn filters_launches(&self) -> bool {
         self.options.iter().any(|(name, _)| CHOOSING.contains(name))
     }

@@ -1,4 +1,4 @@
-//! Samples of host threads: what each thread was executing or waiting for, with its call stack.
+//! Samples of host threads: the activity of each thread at a moment, with its call stack.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub struct StackFrame {
     pub python: bool,
     /// Module of a native function (an executable or library), if `file` may be its source file.
     pub module: Option<Arc<str>>,
-    /// True for a library in the program's own folder.
+    /// True if the module is a library in the program's own folder.
     pub beside: bool,
 }
 
@@ -81,8 +81,9 @@ impl Activity {
         }
     }
 
-    /// Returns true if the thread was waiting for something other than the interpreter lock; `None` if unknown.
-    /// Drivers do not count: a thread blocks in them while it launches and synchronizes.
+    /// Returns true if the thread was waiting for something other than the interpreter lock; `None` if unknown. Being
+    /// blocked in a driver is not evidence of waiting, because threads also block there while they launch and
+    /// synchronize.
     pub fn waits(self) -> Option<bool> {
         match self {
             Self::Running | Self::InterpreterLock => Some(false),

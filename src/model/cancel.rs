@@ -1,4 +1,4 @@
-//! Cancellation of a job, and a count of the work done.
+//! Cancels running jobs, and counts the work that they have done.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -26,13 +26,14 @@ impl Cancel {
         self.0.stop.load(Ordering::Relaxed)
     }
 
-    /// Number of steps counted by all finished [`Pace`]s of the job; unlike seconds, it is the same on every machine.
+    /// Number of steps counted by the job's [`Pace`]s; complete once all of them have been dropped. Unlike time, it is
+    /// the same on every machine.
     pub fn steps_done(&self) -> u64 {
         self.0.steps.load(Ordering::Relaxed)
     }
 
-    /// Records that the job must clean up when it ends, such as removing a temporary file, until the returned guard
-    /// is dropped.
+    /// Records that the job has something to clean up when it ends, such as a temporary file. Applies until the
+    /// returned guard is dropped.
     pub fn mark_unfinished(&self) -> Unfinished {
         self.0.unfinished.fetch_add(1, Ordering::SeqCst);
         Unfinished(self.clone())
@@ -59,7 +60,8 @@ impl Drop for Unfinished {
     }
 }
 
-/// Number of steps between two checks of the flag; a step takes less than a microsecond.
+/// Number of steps between two checks of the flag. A step takes less than a microsecond, so a check is due at least
+/// every 16 ms.
 const LOOK: u64 = 1 << 14;
 
 /// Counts the steps of a loop and periodically checks for cancellation. A step is one byte, row or value visited,

@@ -1,4 +1,4 @@
-//! Clock of a report, and the rank of its process in a job.
+//! A report's clock, and its process's rank within a job.
 
 /// Relation of the session clock to wall-clock time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct Clock {
     pub uncertainty_ns: Option<i64>,
 }
 
-/// The report's process within a job.
+/// Position of the report's process within a distributed job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rank {
     pub rank: Option<u32>,

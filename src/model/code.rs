@@ -26,7 +26,7 @@ pub struct Function {
     pub instructions: Vec<(u64, Arc<str>)>,
 }
 
-/// Code that belongs to a result.
+/// Source files and functions of a profiled kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Code {
     /// Files, numbered from 1 as in [`Function::lines`].

@@ -5,7 +5,7 @@ use std::sync::Arc;
 /// One rank's part of a collective, as reported by its framework or NCCL.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collective {
-    /// Such as `all_reduce`, `all_gather` or `send`, as spelled in the report.
+    /// Operation as spelled in the report, such as `all_reduce`, `all_gather` or `send`.
     pub kind: Arc<str>,
     /// Number of elements that this rank sends.
     pub elements_in: Option<u64>,
@@ -22,11 +22,11 @@ pub struct Collective {
     /// Name of the process group or communicator.
     pub group: Arc<str>,
     pub group_size: Option<u32>,
-    /// Ranks of the group, in the report's format.
+    /// Ranks of the group as text, in the report's own format.
     pub ranks: Arc<str>,
     /// Sequence number within the group; identifies the same collective on all ranks.
     pub sequence: Option<u64>,
-    /// Start, ns; device time if the report has it.
+    /// Start, ns: on the device if the report has that, otherwise on the host.
     pub start: i64,
     /// Duration in nanoseconds.
     pub duration: i64,

@@ -29,7 +29,7 @@ pub struct LaunchConfig {
     pub cooperative: bool,
 }
 
-/// Formats dimensions without trailing ones: `132×8×4`, `132×8`, `132`.
+/// Formats dimensions, omitting trailing dimensions of 1: `132×8×4`, `132×8`, `132`.
 pub fn format_dim3(dims: [u32; 3]) -> String {
     match dims {
         [x, 1, 1] => x.to_string(),
@@ -47,12 +47,12 @@ impl LaunchConfig {
         }
     }
 
-    /// `None` if the grid is not recorded: some tools write zeros then.
+    /// Number of blocks in the grid; `None` if the grid is not recorded, which some tools express as zeros.
     pub fn block_count(&self) -> Option<u64> {
         self.grid.map(dim_product).filter(|n| *n > 0)
     }
 
-    /// `None` if the block's size is not recorded.
+    /// Number of threads in a block; `None` if the block size is not recorded.
     pub fn threads_per_block(&self) -> Option<u64> {
         self.block.map(dim_product).filter(|n| *n > 0)
     }

@@ -1,5 +1,5 @@
 //! Completeness of the recording: calls whose GPU work has no record in the report, and damaged records. Determined
-//! when a report is read; all analyses use the wording defined here.
+//! when a report is read; the wording is defined here, so that all analyses describe losses in the same way.
 
 use super::units::{format_count, format_grouped};
 use super::{Nanos, Note, NoteKind, Severity, Vendor};
@@ -90,11 +90,11 @@ pub struct Coverage {
     /// Number of kernels whose times are missing, negative or outside the run. These count as launches without a
     /// duration.
     pub untimed: u64,
-    /// Number of memcpys and memsets with such times; they are dropped.
+    /// Number of memcpys and memsets whose times are missing, negative or outside the run. These are dropped.
     pub untimed_copies: u64,
     /// Number of kernels that overlapped a later kernel on the same stream and were truncated at its start.
     pub overrun: u64,
-    /// The same, of copies and sets.
+    /// Number of memcpys and memsets that were truncated for the same reason.
     pub overrun_copies: u64,
     /// Total time removed by truncation, ns.
     pub overrun_ns: i64,
@@ -221,7 +221,7 @@ fn format_copies(n: u64) -> String {
     if n == 1 { "1 copy or set".to_owned() } else { format!("{} copies and sets", format_grouped(n)) }
 }
 
-/// Describes which processes, thread or part of the run the lost calls belong to.
+/// Describes, as a suffix, the processes, thread or part of the run to which the lost calls belong.
 fn describe_spread(of: &[&Unrecorded], lost: u64, calls: u64) -> String {
     if lost == calls && of.len() < 2 {
         return String::new();

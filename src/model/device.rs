@@ -8,9 +8,9 @@ pub enum Vendor {
     /// Not in the report.
     #[default]
     Unknown,
-    /// Measured by ncu.
+    /// Counters are measured by ncu.
     Nvidia,
-    /// Measured by rocprofv3.
+    /// Counters are measured by rocprofv3.
     Amd,
     /// Another vendor (Intel, Huawei, Apple …), for which no profiler is supported.
     Other,
@@ -32,7 +32,7 @@ pub struct Words {
 }
 
 impl Vendor {
-    /// Terms of `ROCm` for AMD, otherwise those of CUDA.
+    /// `ROCm`'s terms for AMD; CUDA's for all other vendors.
     pub const fn vendor_terms(self) -> &'static Words {
         match self {
             Self::Amd => &Words {

@@ -8,16 +8,16 @@ use std::collections::HashMap;
 
 /// First bytes of a file; the last of them is the version.
 pub const MAGIC: &[u8; 4] = b"WSD1";
-/// Largest plausible time, ns: 104 days.
+/// Limit of plausible times and durations, ns: 104 days.
 const FAR: i64 = 1 << 53;
 /// Maximum size of an unpacked message; the largest that we write is about 2 MiB. In memory, columns take up to
 /// sixteen times their encoded size.
 const MOST: u64 = 8 << 20;
-/// Limits for decompression: `BASE` bytes for any message, or `PACKED_TIMES` times the file size. Real digests
-/// compress by a factor of two to five.
+/// Decompression is limited to `BASE` bytes plus `PACKED_TIMES` times the file size (and to `MOST`), so that a small
+/// file cannot fill the memory. Real digests compress by a factor of two to five.
 const BASE: u64 = 1 << 20;
 const PACKED_TIMES: u64 = 64;
-/// Maximum number of fields in a message, and of kinds of collectives.
+/// Maximum number of top-level fields in a message, and maximum number of kinds of collectives.
 const MOST_PARTS: usize = 10_000;
 const MOST_KINDS: usize = 256;
 /// Maximum number of host functions in a digest.
@@ -53,14 +53,14 @@ pub struct Digest {
     pub start: i64,
     #[prost(sint64, tag = "11")]
     pub end: i64,
-    /// The analyzed window, and the amount of time within it that the verdict covers.
+    /// The analyzed window, and the part of it (`judged`) to which the verdict applies.
     #[prost(sint64, tag = "12")]
     pub window_start: i64,
     #[prost(sint64, tag = "13")]
     pub window_end: i64,
     #[prost(sint64, tag = "14")]
     pub judged: i64,
-    /// Breakdown of GPU time in the window, by triage category in triage order.
+    /// Breakdown of GPU time in the window: one value per time category of the triage, in its order.
     #[prost(sint64, repeated, tag = "15")]
     pub parts: Vec<i64>,
     /// Time spent in collectives within the window, whether or not they overlap with compute.
@@ -81,7 +81,7 @@ pub struct Digest {
     pub collectives: Option<Collectives>,
     #[prost(message, repeated, tag = "23")]
     pub findings: Vec<RankFinding>,
-    /// Describes missing records and their consequences.
+    /// Notes on data that was not recorded, and how that limits the analysis.
     #[prost(string, repeated, tag = "24")]
     pub missing: Vec<String>,
     /// Description of unrecorded work, if there is so much that idle time and shares are unknown.
@@ -95,7 +95,7 @@ pub struct Digest {
 /// A function of the program that a launching thread executes while the GPU is idle.
 #[derive(Clone, PartialEq, Message)]
 pub struct HostLine {
-    /// Such as `collate (data.py:88)`.
+    /// Function with file and line, such as `collate (data.py:88)`.
     #[prost(string, tag = "1")]
     pub label: String,
     /// GPU idle time, ns.
@@ -137,7 +137,8 @@ pub struct Kernel {
     pub min: i64,
     #[prost(sint64, tag = "5")]
     pub max: i64,
-    /// Non-empty buckets, ascending; there are eight per power of two of ns.
+    /// Numbers of the non-empty buckets of a histogram of durations, ascending. There are eight buckets per power of
+    /// two of ns.
     #[prost(uint32, repeated, tag = "6")]
     pub bucket: Vec<u32>,
     #[prost(uint64, repeated, tag = "7")]
@@ -150,7 +151,8 @@ pub struct Kernel {
 /// All collectives of one kind in one group.
 #[derive(Clone, PartialEq, Message)]
 pub struct CollectiveKind {
-    /// Such as `all_reduce` or `send_recv`; taken from the NCCL kernel's name if the framework does not report it.
+    /// Kind as spelled in the report, such as `all_reduce` or `send_recv`; taken from the NCCL kernel's name if the
+    /// framework does not report it.
     #[prost(string, tag = "1")]
     pub name: String,
     /// Process group or communicator; if not in the report, the index among the rank's streams that run collectives.
@@ -254,7 +256,7 @@ impl Digest {
         [&MAGIC[..], &zstd::bulk::compress(message, 6).unwrap_or_default()].concat()
     }
 
-    /// Recognizes a digest file, of any version, by its first bytes.
+    /// Returns true if a file begins like a digest file, of any version.
     pub fn is_digest(head: &[u8]) -> bool {
         head.starts_with(&MAGIC[..3]) && head.get(3).is_some_and(u8::is_ascii_digit)
     }
@@ -281,7 +283,7 @@ impl Digest {
         Self::decode(&unpacked[..]).map(Self::clamp_values).map_err(|e| format!("damaged: {e}"))
     }
 
-    /// Clamps times and counts so that sums do not overflow.
+    /// Clamps times and truncates lists, so that damaged files cannot cause overflows.
     fn clamp_values(mut self) -> Self {
         let fit = |n: &mut i64| *n = (*n).clamp(-FAR, FAR);
         let all = [&mut self.start, &mut self.end, &mut self.window_start, &mut self.window_end, &mut self.judged];
@@ -426,7 +428,7 @@ fn count_fields(message: &[u8]) -> Option<usize> {
     Some(n)
 }
 
-/// Bucket for a duration; there are eight per power of two of ns.
+/// Number of the histogram bucket for a duration; there are eight per power of two of ns.
 pub fn duration_bucket(ns: i64) -> u32 {
     let value = ns.max(1).cast_unsigned();
     let power = value.ilog2();

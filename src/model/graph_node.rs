@@ -15,7 +15,7 @@ pub struct NodeOrigin {
     pub stack: Option<u32>,
 }
 
-/// Origins by process and node id; cloned nodes have the origins of the nodes they were cloned from.
+/// Origins by (process id, node id). A cloned node has the origin of the node from which it was cloned.
 #[derive(Clone, Debug, Default)]
 pub struct GraphNodes(Arc<FxHashMap<(u32, u64), NodeOrigin>>);
 
@@ -32,7 +32,7 @@ impl GraphNodes {
         self.0.is_empty()
     }
 
-    /// Returns true if the line where a node was captured is known.
+    /// Returns true if the call stack is known for any node.
     pub fn have_stacks(&self) -> bool {
         self.0.values().any(|o| o.stack.is_some())
     }

@@ -83,15 +83,15 @@ impl Kernel {
     }
 }
 
-/// A kernel whose name was truncated by the tool, and complete names in the report with the same prefix.
+/// A kernel whose name the tool truncated, with the complete names in the report that begin with the same prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortened {
     pub kernel: KernelId,
     pub candidates: Vec<Arc<str>>,
 }
 
-/// Prefix of a name that nsys shortened to `PREFIX_NUMBER...`; `None` for other names. Kernel names never end in
-/// three dots.
+/// Prefix of a name that nsys shortened to `PREFIX_NUMBER...`; `None` for other names. Complete kernel names never end
+/// in three dots.
 pub fn truncated_prefix(name: &str) -> Option<&str> {
     let rest = name.strip_suffix("...")?;
     let bare = rest.trim_end_matches(|c: char| c.is_ascii_digit());

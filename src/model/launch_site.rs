@@ -1,10 +1,11 @@
-//! Launch sites: interned combinations of process, thread, device, context and stream.
+//! Launch sites: distinct combinations of process, thread, device, context and stream, which launches refer to by
+//! index.
 
 /// Index into [`Profile::places`](super::Profile::places).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PlaceId(pub u32);
 
-/// A combination of process, launching thread, device, context and stream.
+/// Process, launching thread, device, context and stream that one or more launches have in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LaunchSite {
     pub pid: Option<u32>,

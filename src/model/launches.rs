@@ -1,4 +1,4 @@
-//! Kernel launches in columns, at most 40 bytes each: a report may contain tens of millions.
+//! Kernel launches, stored in columns to save memory (36 bytes each), because a report may contain tens of millions.
 //!
 //! Columns are wrapped in `Arc`, so that a later reading stage can add columns without copying those already displayed.
 
@@ -13,7 +13,7 @@ pub struct LaunchId(pub u32);
 
 /// Sentinel for a value that does not fit into its 32-bit column and is stored in a side table.
 const WIDE: u32 = u32::MAX;
-/// Sentinel for a launch whose API call is not in the report.
+/// Sentinel for a missing value, such as the call of a launch whose API call is not in the report.
 const NO_CALL: u32 = u32::MAX - 1;
 
 /// A column of non-negative times, ns. Nearly all of them fit into 32 bits (4.29 s); the rest are in a side table.
@@ -71,7 +71,7 @@ impl TimesBuilder {
         Self { short, wide }
     }
 
-    /// Returns the 32-bit form of a value, plus the value itself if it does not fit.
+    /// Returns the 32-bit form of a value, plus the value itself if it must be stored in the side table.
     pub fn squeeze_value(value: Option<i64>) -> (u32, Option<i64>) {
         match value {
             None => (NO_CALL, None),
@@ -137,7 +137,7 @@ pub struct Launches {
 pub const NO_NODE: u32 = u32::MAX;
 
 impl Launches {
-    /// Creates launches from the columns of the first table.
+    /// Creates launches from the kernel table, which is read first; other columns are added later.
     pub fn new(columns: LaunchColumns) -> Self {
         Self { start: Arc::new(columns.start), duration: columns.duration.build(), kernel: Arc::new(columns.kernel), ..Self::default() }
     }
@@ -251,8 +251,8 @@ impl Launches {
         Some(self.start(row).saturating_sub(self.since_call.get(row)?))
     }
 
-    /// Maps the call of each wanted launch, by process and start, to the first launch of that call. Memory copies in
-    /// a CUDA graph are started by the same call as its kernels.
+    /// Maps each call that made a wanted launch, by process and start, to the first launch of that call. Used to
+    /// associate the memory copies of a CUDA graph, which are started by the same call as its kernels.
     pub fn by_call(&self, places: &[LaunchSite], wanted: impl Fn(usize) -> bool) -> FxHashMap<(u32, i64), u32> {
         let mut out = FxHashMap::default();
         for (row, at) in (0..).zip(0..self.len()).filter(|&(_, at)| wanted(at)) {
@@ -269,7 +269,7 @@ impl Launches {
         if node == NO_NODE { None } else { self.graph_nodes.get(node as usize).copied() }
     }
 
-    /// First launch of the same graph node.
+    /// Row of the first launch of the same graph node.
     pub fn first_of_node(&self, row: usize) -> Option<usize> {
         let node = self.graph_node.get(row).filter(|&&n| n != NO_NODE)?;
         self.graph_node.iter().position(|n| n == node)

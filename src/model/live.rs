@@ -29,7 +29,7 @@ pub struct Measuring {
     pub passes: Option<u64>,
 }
 
-/// State of a process's recording.
+/// State of the recording of one process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorder {
     pub pid: u32,
@@ -51,9 +51,10 @@ pub struct Recorder {
     /// Reason why recording ended although the process may still be running: the disk was full, or the trace was
     /// deleted.
     pub stopped: Option<String>,
-    /// Reason why counters are not, or no longer, measured.
+    /// Reason why counters are not measured, or no longer measured.
     pub not_measured: Option<String>,
-    /// Number of launches with measured counters or sampled stall reasons, and the time that this added, ns.
+    /// Number of launches whose counters were measured or whose stall reasons were sampled, and the time that this
+    /// added to the run, ns.
     pub measured: u64,
     pub measuring_ns: i64,
     /// The launch being measured, if it has been running for some seconds.
@@ -82,7 +83,7 @@ pub struct Fresh {
     pub devices: Vec<Arc<str>>,
     /// State records of the processes: time in ns since 1970, and true if the process was being recorded.
     pub states: Vec<(i64, bool)>,
-    /// Starts (true) and ends of recorded periods in sampled processes: pid, and time in ns since 1970.
+    /// Starts and ends of recorded periods in sampled processes: pid, time in ns since 1970, and true for a start.
     pub turns: Vec<(u32, i64, bool)>,
     /// State of every traced process.
     pub recorders: Vec<Recorder>,

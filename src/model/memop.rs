@@ -70,8 +70,8 @@ pub struct MemOp {
     pub place: PlaceId,
     /// Index into [`HostCalls`](super::HostCalls) of the launching call.
     pub call: Option<u32>,
-    /// A kernel launched by the same call, if both are nodes of one graph launch; the call is then stored with the
-    /// kernel launches.
+    /// Row of a kernel launched by the same call, if both are nodes of one graph launch. The call is then stored with
+    /// the kernel launches rather than in `call`.
     pub launch: Option<u32>,
     /// Id of the CUDA graph node that this operation executed.
     pub graph_node: Option<u64>,
@@ -89,7 +89,7 @@ pub struct MemOps {
     bytes: Vec<u64>,
     place: Vec<PlaceId>,
     call: Vec<u32>,
-    /// Launch made by the same call; empty if no operation shares a call with a launch.
+    /// Row of a launch made by the same call; empty if no operation shares a call with a launch.
     launch: Vec<u32>,
     /// Index into `nodes`; empty if no operation belongs to a graph.
     node: Vec<u32>,

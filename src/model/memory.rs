@@ -7,12 +7,13 @@ use std::sync::Arc;
 /// Level at which memory is allocated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MemoryLevel {
-    /// The driver: memory that a framework reserves, or that the program allocates directly.
+    /// Allocation from the driver, by a framework to reserve memory, or directly by the program.
     #[default]
     Driver,
     /// Suballocation by a framework's allocator.
     Allocator,
-    /// Marks the point at which a freed block becomes reusable because its streams have finished using it.
+    /// Not an allocation: the point at which a freed block becomes reusable, because its streams have finished using
+    /// it.
     Reusable,
 }
 
@@ -96,7 +97,7 @@ pub enum BlockState {
     Free,
 }
 
-/// Part of a segment in the final state.
+/// A block within a segment, in the allocator's final state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     pub address: u64,
@@ -134,7 +135,7 @@ pub struct MemoryState {
     pub segments: Vec<Segment>,
     /// Ordered by segment, then by address.
     pub blocks: Vec<Block>,
-    /// Segments returned to the driver before the end, without their blocks.
+    /// Segments that had been returned to the driver before the end; their blocks are not recorded.
     pub former: Vec<Segment>,
     /// Allocator settings that differ from the defaults.
     pub settings: Vec<(Arc<str>, Arc<str>)>,
@@ -163,8 +164,8 @@ pub struct Refused {
 #[derive(Clone, Debug, Default)]
 pub struct MemoryEvents {
     pub events: Vec<MemoryEvent>,
-    /// Index of an event, with the bytes that the framework's allocator had allocated (`Total Allocated`) and
-    /// reserved (`Total Reserved`) after the event, if reported.
+    /// For some events: the event's index, and the bytes that the framework's allocator had allocated
+    /// (`Total Allocated`) and reserved (`Total Reserved`) after it.
     pub totals: Vec<(u32, u64, u64)>,
     /// Names of allocators or pools, if in the report.
     pub pools: Vec<Arc<str>>,

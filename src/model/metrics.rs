@@ -8,8 +8,8 @@ use std::sync::Arc;
 /// [`Source::tool`] of measurements that the built-in tracer takes during the run.
 pub const IN_PLACE: &str = "CUPTI range profiler";
 
-/// Metric of [`IN_PLACE`] results that identifies the measured launches: space-separated numbers, starting at 1,
-/// among the launches with the same kernel, grid and block.
+/// Metric of [`IN_PLACE`] results that identifies the measured launches: space-separated ordinals, starting at 1,
+/// counted among the launches with the same kernel, grid and block.
 pub const MEASURED_LAUNCHES: &str = "profiler__measured_launches";
 
 /// Launches whose stall reasons were sampled, in the format of [`MEASURED_LAUNCHES`].
@@ -38,8 +38,8 @@ pub struct Extent {
 /// Location of a kernel's binary and sources, so that they can be read on demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceAt {
-    /// Reference used by results. Two entries may share a reference if one has the binary and the other the source
-    /// files.
+    /// Number by which results refer to this entry. Two entries may share it if one has the binary and the other the
+    /// source files.
     pub reference: u64,
     pub place: Extent,
 }
@@ -65,7 +65,7 @@ pub struct ResultMetrics {
     pub failed: bool,
     /// True if the tool locked the GPU's clocks to the base frequency during the measurement.
     pub clocks_locked: Option<bool>,
-    /// Configuration and device of the launch, if known from the timeline.
+    /// Configuration and device of the launch, if they are known from a timeline of the same run.
     pub launched: Option<Arc<(LaunchConfig, Device)>>,
     /// PC samples of the launch, if taken during the run.
     pub sampled: Option<Arc<Sampled>>,
@@ -101,7 +101,7 @@ impl ResultMetrics {
 /// PC samples of a launch, taken during the run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sampled {
-    /// Values per instruction; `sources` refers to the modules that contain these instructions.
+    /// Values per instruction; `sources` holds the references of the modules that contain the instructions.
     pub details: Details,
     /// Sampled functions, by module and name.
     pub functions: Vec<SampledFunction>,
@@ -114,7 +114,8 @@ pub struct SampledFunction {
     pub module: u64,
     /// Mangled name.
     pub name: Arc<str>,
-    /// Base address used in the keys of the function's instructions, needed because CUPTI reports only offsets.
+    /// Base address to which the keys of the function's instructions are relative. Assigned by the importer, because
+    /// CUPTI reports only offsets.
     pub address: u64,
 }
 
@@ -127,7 +128,8 @@ pub struct Metrics {
     pub units: Vec<Arc<str>>,
     /// Results, in the order of collection.
     pub results: Vec<ResultMetrics>,
-    /// Decompressed size of the report in bytes, to detect that the file was replaced; 0 for text.
+    /// Decompressed size of the report in bytes, by which a replaced file is detected; 0 if the results were read from
+    /// text.
     pub size: u64,
     /// Binaries and sources of the kernels.
     pub sources: Vec<SourceAt>,
@@ -156,7 +158,7 @@ impl Metrics {
     /// Device duration of a result under the tool's conditions (locked clocks, flushed caches, one replay pass);
     /// `None` if not collected. `gpu__time_duration` is in ns.
     pub fn duration(&self, result: &ResultMetrics) -> Option<Nanos> {
-        // The last two are labels on the details page: of ncu since 2022, and of earlier versions.
+        // The last two are labels on ncu's details page: since 2022, and in earlier versions.
         let names = [
             "gpu__time_duration.sum",
             "gpu__time_duration.avg",

@@ -3,7 +3,7 @@
 
 use super::Profile;
 
-/// Maximum plausible time relative to the start of a session, ns: eleven days.
+/// Maximum plausible time relative to the start of a session, ns: eleven days. Later times are absolute.
 const OLDEST_NS: i64 = 1_000_000_000_000_000;
 /// Minimum plausible time since 1970, ns (in 2001); times since boot are smaller.
 const EPOCH_NS: i64 = 1_000_000_000_000_000_000;
@@ -20,7 +20,8 @@ impl Profile {
             self.graphs.iter().map(|g| g.start.0).min(),
             self.ranges.iter().map(|r| r.start).min(),
         ];
-        // Let the calls decide, or the kernels if there are no calls; coverage handles individual wrong times.
+        // The calls decide if times are absolute, or the kernels if there are no calls. Single wrong times are handled
+        // by `coverage`.
         let first = launched.into_iter().chain(others.into_iter().flatten()).filter(|&t| t > OLDEST_NS).min();
         let (Some(first), Some(all)) = (first, others[0].or(launched)) else { return };
         if all <= OLDEST_NS {

@@ -8,7 +8,7 @@ use super::{
 };
 use std::sync::Arc;
 
-/// Meaning of the order in which [`LaunchId`](super::LaunchId)s are assigned.
+/// Order in which [`LaunchId`](super::LaunchId)s are assigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaunchOrder {
     /// By start of the launching API call, then by device start; a re-run counts launches in this order.
@@ -55,7 +55,7 @@ pub struct Capture {
     /// Working directory of the program.
     pub directory: Option<String>,
     pub graphs: Option<GraphMode>,
-    /// Condition that started the capture, if not the start of the program itself.
+    /// Condition that started the capture; `None` if the capture started with the program.
     pub gate: Option<CaptureRange>,
 }
 
@@ -128,7 +128,7 @@ pub struct Profile {
     pub overhead: Vec<Overhead>,
     /// Recorded periods, ns, sorted by time, if a capture gate excluded the rest; empty if the whole run was recorded.
     pub recorded: Vec<(i64, i64)>,
-    /// Processes in which only short periods were recorded, as a sample from which the rest is estimated.
+    /// Processes of which only short periods were recorded, as a sample from which the totals of the run are estimated.
     pub run_samples: Vec<RunSample>,
     pub clock: Clock,
     pub rank: Rank,

@@ -52,7 +52,7 @@ pub enum Payload {
     Unsigned(u64),
     Real(f64),
     Json(Arc<str>),
-    /// Payload of the ranges of NCCL itself.
+    /// Payload of a range that NCCL itself creates.
     Nccl(NcclCall),
 }
 
@@ -104,7 +104,7 @@ pub struct Ranges {
     pub categories: Vec<Arc<str>>,
     /// Payloads by row; only a few ranges have one.
     pub payloads: BTreeMap<u32, Payload>,
-    /// One entry per range for operators, otherwise empty.
+    /// One entry per range, up to the last operator; empty if no range is an operator.
     operators: Vec<Operator>,
     /// Strings shared by operators.
     pub texts: Vec<Arc<str>>,
@@ -213,7 +213,7 @@ impl Ranges {
         self.texts.get(self.operator(row)?.shapes as usize)
     }
 
-    /// Returns true if the ranges are framework operators rather than NVTX ranges.
+    /// Returns true if the ranges come from a framework rather than from NVTX, judging by the first one.
     pub fn has_annotations(&self) -> bool {
         self.kind.first() == Some(&RangeKind::Annotation)
     }

@@ -74,7 +74,7 @@ pub enum Item {
     Suffixes { label: Arc<str>, suffixes: Vec<(Arc<str>, Arc<str>)>, bases: Vec<Entry> },
     /// Chart of the memory system.
     MemoryChart,
-    /// A table of the memory system; its metrics are not listed in the report's layout.
+    /// A table of the memory system. The report does not list its metrics.
     Memory(MemoryTable),
 }
 
@@ -145,7 +145,7 @@ pub struct Message {
     pub verdict: Verdict,
     pub title: String,
     pub text: Vec<Piece>,
-    /// Estimated speedup in percent: an upper bound, by the tool's own formula.
+    /// Estimated speedup in percent, by the tool's own formula: an upper bound.
     pub speedup: Option<(Scope, f64)>,
     /// Metrics that triggered the message, with their values.
     pub because: Vec<(String, f64)>,

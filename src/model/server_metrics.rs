@@ -94,7 +94,7 @@ pub fn summarize_samples(samples: &[ServerSample]) -> ServerSummary {
     };
     let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return ServerSummary::default() };
     let seconds = last.time.saturating_sub(first.time) as f64 / 1e9;
-    // A decreasing counter means that the server restarted.
+    // If the counter decreased, the server was restarted in between.
     let rate = first.generated_tokens.zip(last.generated_tokens).filter(|(a, b)| b >= a && seconds > 0.0).map(|(a, b)| (b - a) / seconds);
     let between = |of: fn(&ServerSample) -> Option<Histogram>| {
         let (a, b) = (of(first)?, of(last)?);

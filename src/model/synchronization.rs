@@ -24,7 +24,7 @@ pub struct Waits {
     /// Duration in nanoseconds.
     pub duration: Vec<i64>,
     pub kind: Vec<WaitKind>,
-    /// The stream that waits, or that a thread is waiting for.
+    /// The stream that waits, or for which a thread waits.
     pub place: Vec<PlaceId>,
     /// Correlation id shared with the call; [`NONE`](super::api_call::NONE) if not in the report.
     pub correlation: Vec<u32>,

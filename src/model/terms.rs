@@ -34,7 +34,7 @@ pub struct Terms {
     pub compile_ahead: &'static str,
     /// Command that also records host calls.
     pub record_calls: &'static str,
-    /// Reason why it is unknown what threads wait for.
+    /// Clause that says why it is unknown if threads wait, and for what.
     pub no_waiting: &'static str,
     /// Advice that follows `no_waiting`, if the vendor's profiler can record what threads wait for.
     pub record_waiting: &'static str,

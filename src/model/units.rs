@@ -30,7 +30,7 @@ pub fn format_share(share: f64) -> String {
     if p != 0.0 && p.abs() < 9.95 { format_percent(p) } else { format_whole_percent(p) }
 }
 
-/// Formats an integer with a `,` between groups of three digits; one beyond `i64` counts as its largest value.
+/// Formats an integer with a `,` between groups of three digits; values beyond `i64` are shown as its maximum.
 pub fn format_grouped(value: impl TryInto<i64>) -> String {
     let value = value.try_into().unwrap_or(i64::MAX);
     let digits = value.unsigned_abs().to_string();
@@ -151,10 +151,10 @@ pub fn format_plain(value: f64) -> String {
     }
 }
 
-/// Distance from a whole within which a percentage counts as one: the error of a sum of shares.
+/// Distance from 100 % within which a percentage counts as 100 %, to allow for rounding errors in sums of shares.
 const WHOLE: f64 = 1e-6;
 
-/// Formats a percentage with one decimal. Only a whole is `100.0%`, and only nothing is `0.0%`.
+/// Formats a percentage with one decimal. Values close to 100 or 0 are not rounded to them: `99.9%`, `<0.1%`.
 pub fn format_percent(percent: f64) -> String {
     match percent {
         p if p > 0.0 && p < 0.05 => "<0.1%".to_owned(),
@@ -163,7 +163,8 @@ pub fn format_percent(percent: f64) -> String {
     }
 }
 
-/// Formats a percentage without decimals; one that would round to a whole, but is none, keeps a decimal: `99.5%`.
+/// Formats a percentage without decimals. A value that would be rounded to 100 without being 100 keeps a decimal:
+/// `99.5%`.
 pub fn format_whole_percent(percent: f64) -> String {
     match percent {
         p if p > 0.0 && p < 0.5 => "<1%".to_owned(),
@@ -172,8 +173,8 @@ pub fn format_whole_percent(percent: f64) -> String {
     }
 }
 
-/// Formats a relative change in percent, with its sign; more than elevenfold growth becomes a factor: `+30262.4%` is
-/// `×304`.
+/// Formats a relative change in percent, with its sign. From +1000 % (elevenfold) on, it is shown as a factor:
+/// `+30262.4%` becomes `×304`.
 pub fn format_percent_change(percent: f64) -> String {
     let factor = percent / 100.0 + 1.0;
     match percent {
@@ -182,7 +183,7 @@ pub fn format_percent_change(percent: f64) -> String {
         p if p < 1000.0 => format!("{p:+.1}%"),
         _ if factor < 100.0 => format!("×{factor:.1}"),
         _ if factor <= 1000.0 => format!("×{factor:.0}"),
-        // Beyond that, the first value was next to nothing, and digits would only look exact.
+        // Beyond that, the first value was close to zero, and exact digits would be misleading.
         _ => ">×1000".to_owned(),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     Integer(u64),
-    /// A measured or derived number. NaN is possible, and distinct from both absent and zero.
+    /// A measured or derived number. NaN is possible and means something other than a missing value or zero.
     Float(f64),
     /// Text, such as the name of a device.
     Text(Arc<str>),

@@ -57,7 +57,7 @@ fn weight_column<R>(columns: &[Column<R>]) -> Option<&Column<R>> {
     columns.iter().find(|c| c.weighs)
 }
 
-/// Weight of a row: changes are weighted by absolute value.
+/// Weight of a row: the absolute value, so that large decreases weigh as much as large increases.
 fn weight_of<R>(column: &Column<R>, row: &R) -> i64 {
     match (column.value)(row) {
         crate::analysis::table::Value::Int(n) => n.saturating_abs(),
@@ -197,7 +197,8 @@ fn shrink_list(list: &mut Vec<Value>, most: usize, weight: Option<&str>, path: &
         let of = |at: usize| list[at][field].as_f64().map_or(0.0, f64::abs);
         order.sort_by(|&a, &b| of(b).total_cmp(&of(a)).then(a.cmp(&b)));
     }
-    // Several large elements in short form say more than a single full one, if they fit: values have a minimum size.
+    // Several shortened elements say more than one complete element. Values cannot shrink below a minimum size, so try
+    // fewer elements until the shortened ones fit.
     let elements = format!("{path}[]");
     let mut several = before.min(SEVERAL).min(most / LEAST_ELEMENT).max(1);
     loop {
@@ -254,7 +255,8 @@ fn shrink_object(map: &mut Map<String, Value>, most: usize, weight: Option<&str>
     for (size, name) in fields {
         let own = room * share(&name) / shares.max(1);
         shares -= share(&name);
-        // A document without its name is useless, and so is half a command.
+        // The schema, the source and commands are kept whole: a document without its name or with half a command is
+        // useless.
         let whole = path.is_empty() && matches!(name.as_str(), "schema" | "source") || name == "argv";
         let Some(value) = map.get_mut(&name).filter(|_| size > own && !whole) else {
             room = room.saturating_sub(size);
@@ -313,7 +315,7 @@ fn list_sizes(document: &Value) -> BTreeMap<String, usize> {
     sizes
 }
 
-/// Empties the lists at a path.
+/// Empties the lists at a path and records how many elements that dropped.
 fn empty_lists(value: &mut Value, path: &str, at: &str, cuts: &mut Cuts) {
     match value {
         Value::Array(list) if at == path => {
@@ -359,7 +361,7 @@ pub(super) fn shrink(document: &mut Value, budget: usize, whole: &[String]) -> O
         empty_until_fits(document, most, &mut cuts);
     }
     if kept.left_out > 0 {
-        // Rows that were never created count, too.
+        // Also count the rows that were dropped before they were turned into JSON.
         let rows = ["rows", "events"].into_iter().find_map(|name| Some((name, document[name].as_array()?.len())));
         let (name, shown) = rows.unwrap_or(("rows", 0));
         let cut = cuts.lists.entry(name.to_owned()).or_insert((shown, shown));

@@ -62,7 +62,7 @@ fn hot_row(result: usize, counts: &Counts, all: f64) -> Hot {
     }
 }
 
-/// Rows of a result: lines, or instructions.
+/// One row per source line of a result or, if `instructions` is set, one per instruction.
 pub fn hot_rows(result: usize, listing: &Listing, instructions: bool) -> Vec<Hot> {
     if instructions {
         let names: std::collections::HashMap<u32, &str> = listing.lines.iter().map(|l| (l.file, l.name.as_str())).collect();

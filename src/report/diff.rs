@@ -201,7 +201,8 @@ pub fn print_csv(out: &mut dyn Write, rows: &[&DiffRow], width: Option<usize>) -
     table::print_rows(changes::columns(), rows.iter().copied(), out, Format::Csv, width)
 }
 
-/// Sentence with the totals.
+/// Kernel time and launches of both runs in one sentence. If the runs differ in length but both have steps, times are
+/// per step.
 fn totals_sentence(diff: &Diff) -> String {
     let change =
         diff.total_change_percent().filter(|_| !diff.one_isolated).map_or_else(String::new, |p| format!(" ({})", format_percent_change(p)));

@@ -1,4 +1,4 @@
-//! Prints the results of `analysis` as human-readable tables, CSV, JSON and Markdown.
+//! Prints the results of `analysis` as tables, CSV, JSON, Markdown, HTML, Parquet and traces.
 //!
 //! A table's columns are declared next to its rows ([`analysis::table`](crate::analysis::table)).
 

@@ -20,8 +20,8 @@ pub struct Output {
     pub whole: Vec<String>,
 }
 
-/// Placeholders for the control sequences of bold text, because control characters are made visible before they reach
-/// the terminal. If a name in a report contained them, it could only become bold.
+/// Placeholders for the escape sequences of bold text, because real control characters are made visible before the
+/// output reaches the terminal. A name in a report that contains them can do no more than turn bold.
 pub const BOLD: [(char, &str); 2] = [('\u{f0001}', "\u{1b}[1m"), ('\u{f0002}', "\u{1b}[0m")];
 
 /// Returns a heading, in bold if the options say so.
@@ -33,7 +33,8 @@ pub fn bold(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{}{text}{}", BOLD[0].0, BOLD[1].0))
 }
 
-/// Set once a heading is in bold. Data never is: in other output, the placeholders are ordinary characters in names.
+/// Set once a heading has been printed in bold. Until then, the placeholders can only be characters of names in a
+/// report, and must stay as they are.
 static HAS_BOLD: AtomicBool = AtomicBool::new(false);
 
 /// Returns true if the output contains placeholders.

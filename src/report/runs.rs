@@ -305,7 +305,7 @@ pub fn readable_columns<'a>(runs: &[Run]) -> Vec<RunColumn<'a>> {
     columns().into_iter().filter(|c| (c.id != "tags" || tags || !notes) && (c.id != "notes" || notes)).collect()
 }
 
-/// Prints runs as a table.
+/// Prints runs in a format other than JSON; only CSV always has all columns.
 pub fn print_rows(out: &mut dyn Write, runs: &[Run], now_ms: i64, format: Format, width: Option<usize>) -> io::Result<()> {
     let columns = if format == Format::Csv { columns() } else { readable_columns(runs) };
     table::print_rows(columns, runs.iter().map(|run| RunRow { run, now_ms }), out, format, width)

@@ -128,14 +128,14 @@ fn is_countable(profile: &Profile, metrics: &Metrics) -> bool {
     whole && !stops && pids <= 1 && threads <= 1 && devices <= 1 && profiled <= 1
 }
 
-/// Matches a result of the tracer to one of the launches that it may be of: counters from another run can be
-/// distinguished only by their launch numbers.
+/// Matches a result of the tracer to one of `rows`, the launches with its kernel, grid and block. The match is certain
+/// if the counters are from this run; counters from another run can only be matched by launch number.
 fn join_in_place(profile: &Profile, metrics: &Metrics, result: usize, rows: &[u32], countable: bool) -> Option<Pair> {
     let own = metrics.source.file == profile.source.file;
     let numbers = measured_launches(metrics, result);
     let found = numbers.first().and_then(|&n| rows.get(n));
-    // In a survey, several launches contribute one part each. A launch requested by number is the same in every run that
-    // repeats the launches.
+    // A survey measures several launches and takes one part of the counters from each, so no single number identifies
+    // the result. A single number identifies the same launch in every run that repeats the launches.
     let sure = match (own, numbers.len()) {
         (true, _) => Sure::Measured,
         (false, 1) if countable && found.is_some() => Sure::Number,

@@ -5,7 +5,7 @@ use super::processes::Scope;
 use super::{Cost, Options, PartId, Rerun, collect, ncu_report_selection, parts, shell};
 use crate::model::Profile;
 
-/// Builds one command for launches of one name.
+/// Builds one command for launches of one name; an error if a single command cannot select them.
 pub fn build_command(profile: &Profile, rows: &[usize], options: &Options, with_alternatives: bool) -> Result<Rerun, String> {
     let draft = Draft::new(profile, rows, options)?;
     if !draft.as_range && !draft.are_adjacent() && !draft.by_number() {

@@ -81,7 +81,7 @@ fn guess_rank(profile: &Profile, pids: &BTreeSet<u32>, pid: u32) -> (u32, &'stat
 }
 
 impl Scope {
-    /// Returns the options for ncu.
+    /// Returns the options with which ncu follows these processes; `None` if there is only one.
     pub fn to_part(&self) -> Option<CommandPart> {
         let (words, why) = match self {
             Self::One => return None,

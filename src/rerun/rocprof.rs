@@ -107,7 +107,8 @@ impl<'a> Group<'a> {
         self.profile.device_of(place)
     }
 
-    /// Returns the counters to collect.
+    /// Returns the counters to collect: those named in the options, memory reads, or those that the architecture
+    /// supports.
     fn counters(&self, collect: &Collect) -> Vec<String> {
         let cdna = self.device().and_then(|d| d.arch.as_deref()).is_some_and(|a| CDNA_ARCHITECTURES.contains(&a));
         let fixed: &[&str] = match collect {

@@ -26,7 +26,8 @@ impl ProfiledResult {
         metrics.results.iter().map(|r| Self { products, ..Self::from(r) }).collect()
     }
 
-    /// Returns true if a size is as expected.
+    /// Returns true if a grid or block is as expected; for rocprofv3, it is enough if the products of the dimensions
+    /// agree.
     fn size_matches(&self, have: [u32; 3], want: [u32; 3]) -> bool {
         let product = |d: [u32; 3]| d.iter().map(|&n| u64::from(n)).product::<u64>();
         have == want || (self.products && have[1..] == [1, 1] && product(have) == product(want))

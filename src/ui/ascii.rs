@@ -140,12 +140,13 @@ pub fn asciify_buffer(buffer: &mut Buffer) {
     }
 }
 
-/// Signs that take two characters: one alone would mean something else, as `<92%` does for `≤92%`. The last one is the
-/// substitute without room.
+/// Signs that need two ASCII characters, because one alone would mean something else, as in `<92%` for `≤92%`. The last
+/// element is the single-character substitute if there is no room for two.
 const SIGNS: [(&str, [&str; 2], &str); 4] =
     [("±", ["+", "-"], "~"), ("≤", ["<", "="], "<"), ("≥", [">", "="], ">"), ("≠", ["!", "="], "*")];
 
-/// Replaces signs by two characters. The text after it moves into the next gap of two blanks.
+/// Replaces each sign with its two characters. This shifts the text after it by one column, up to the next pair of
+/// blanks, which absorbs the shift.
 fn spell_out_signs(buffer: &mut Buffer) {
     let columns = usize::from(buffer.area.width).max(1);
     for row in buffer.content.chunks_mut(columns) {

@@ -38,7 +38,7 @@ fn sum_neighbours(values: &[u64], n: usize) -> Vec<u64> {
 /// Vertical extents in braille, top row first: each slice in `extents` becomes a column of dots from its minimum to its
 /// maximum on a logarithmic scale between `low` and `high`.
 pub fn extent_lines(extents: &[Option<(i64, i64)>], columns: usize, rows: usize, (low, high): (i64, i64)) -> Vec<String> {
-    // Dots of a braille character, by column and by row from the top.
+    // Bits of the dots in a braille character, by column and by row from the top.
     const DOTS: [[u32; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
     let mut cells = vec![0_u32; columns * rows];
     let dots = rows * 4;
@@ -96,7 +96,7 @@ pub fn step_lines(heights: &[f64], most: f64, rows: usize) -> Vec<String> {
         .collect()
 }
 
-/// Dots of a braille character, by column and by row from the top.
+/// Bits of the dots in a braille character, by column and by row from the top.
 const BRAILLE: [[u32; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
 
 /// Braille canvas; each cell has the style of the last dot drawn in it.

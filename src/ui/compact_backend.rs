@@ -10,11 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// Maximum gap, in cells, between two runs of the same style that is resent instead of skipped: a cursor move costs
-/// as many bytes.
+/// Maximum gap, in cells, between two runs of the same style that is resent rather than skipped: skipping takes a
+/// cursor move, which is no shorter.
 const NEAR: u16 = 5;
 
-/// Shortest run of blanks that is erased (ECMA-48 8.3.38) instead of sent: what follows it needs a cursor move.
+/// Shortest run of blanks that is erased (ECH, ECMA-48 8.3.38) rather than sent: erasing does not move the cursor, so
+/// the text after the run needs a cursor move as well.
 const ERASED: u16 = 11;
 
 /// SGR codes (ECMA-48 8.3.117) of the modifiers: set, unset.
@@ -173,8 +174,9 @@ fn group_by_pen<'a>(content: impl Iterator<Item = Placed<'a>>) -> Vec<(Pen, Vec<
 /// Minimum length of a vertical line that is sent from top to bottom.
 const LINE: usize = 3;
 
-/// Moves vertical lines to the end, column by column: from one cell to the one below it, two bytes lead. The cursor's
-/// place after the last column is unknown, so lines there stay in their rows.
+/// Moves vertical lines to the end of the list, column by column, so that each is sent from top to bottom: going from
+/// one cell to the one below it takes only two bytes. Lines in the last column stay where they are, because the cursor
+/// position after writing there is unknown.
 fn lines_last<'a>(cells: &mut Vec<Placed<'a>>, width: u16) {
     let is_line = |c: &Placed<'_>| c.2.symbol() == "│" && c.0.saturating_add(1) < width;
     let mut columns: BTreeMap<u16, Vec<Placed<'a>>> = BTreeMap::new();
@@ -197,8 +199,8 @@ fn lines_last<'a>(cells: &mut Vec<Placed<'a>>, width: u16) {
     cells.extend(lines);
 }
 
-/// Number of blanks with the terminal's own background at the beginning of `cells`, one beside the other. Terminals
-/// differ in the background of erased cells only if another one is set.
+/// Number of adjacent blanks with the terminal's default background at the beginning of `cells`; 0 if the pen sets a
+/// background, because terminals disagree on whether erased cells get it.
 fn blank_run(cells: &[Placed<'_>], pen: Pen) -> u16 {
     let Some(&(first, row, _)) = cells.first() else { return 0 };
     if pen.bg != Color::Reset || !is_invisible_on_blank(pen.modifier) {
@@ -313,8 +315,8 @@ impl<W: Write> Backend for CompactBackend<W> {
                 }
                 rest = &rest[1..];
                 out.push_str(cell.symbol());
-                // Terminals disagree on the width of characters that are not one column wide, after which the cursor is
-                // unknown.
+                // Terminals disagree on the width of characters that are not one column wide, so the cursor position
+                // after such a character is unknown.
                 let one = cell.symbol().len() == 1 || display_width(cell.symbol()) == 1;
                 cursor = (one && x + 1 < self.size.0).then_some((x + 1, y));
             }

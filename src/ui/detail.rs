@@ -162,7 +162,7 @@ pub fn lines(app: &App, report: &Report, screen: u64, columns: usize, theme: &Th
     if group.kernel.is_some() {
         let function = of_launch.or(group.kernel).and_then(|k| profile.kernels.get(k.0 as usize)).map_or("", Kernel::function);
         let guess = if let Some(class) = blit_class(function) {
-            // The table counts it as a kernel, the overview by its purpose.
+            // The table lists it as a kernel, but the overview counts it as a copy, by its purpose.
             let what = if class == CopyClass::Set { "sets memory" } else { "copies" };
             format!("HIP's own kernel that {what}: a copy on the overview")
         } else if group.family == Family::Other {
@@ -246,7 +246,8 @@ impl Lines<'_> {
 
 fn occupancy_lines(out: &mut Lines<'_>, occupancy: &Occupancy) {
     let limit = occupancy.limited_by().map_or_else(String::new, |l| format!(", limited by {l}"));
-    // Low occupancy is a problem only if a diagnosis says so: fast GEMM and attention kernels have little of it.
+    // Do not mark low occupancy as a problem; only a diagnosis can tell, since fast GEMM and attention kernels often
+    // run at low occupancy.
     out.push_plain_pair("occupancy", &format!("{:.0}% theoretical{limit}", occupancy.percent));
     let (blocks, warps) = (occupancy.blocks_per_sm, occupancy.warps_per_sm);
     let words = occupancy.maker.vendor_terms();

@@ -36,7 +36,7 @@ const SELECTED: u16 = 9;
 const TABLE: u16 = 16;
 const GAP: usize = 2;
 const FATE: usize = 8;
-/// Width that is left for names, and for those in a narrow table, which needs both times more.
+/// Width reserved for names, in a wide table and in a narrow one, where the two times matter more.
 const NAME: usize = 24;
 const NARROW: usize = 19;
 /// Threshold in percent below which an insignificant change is dimmed: the usual variation between runs.
@@ -130,7 +130,7 @@ fn header_lines(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -
             }
         }
         let sure = diff.rows.iter().filter(|r| r.is_significant()).count();
-        // Without a single test, none changed would be no finding.
+        // If no kernel had enough launches for a test, "0 changed" would not be a finding.
         if diff.rows.iter().any(|r| r.p.is_some()) {
             second.push(part(
                 3,
@@ -144,7 +144,8 @@ fn header_lines(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -
     [fit_parts(first, &Span::styled(" · ", theme.style(Role::Faint)), columns), fit_parts(second, &Span::raw("   "), columns)]
 }
 
-/// Ratio from which a change of the step is said as a ratio, and difference from which it is coloured.
+/// Ratio of step times from which a change is shown as a ratio rather than as a percentage, and relative change from
+/// which it is colored.
 const RATIO: f64 = 1.2;
 const NOTED: f64 = 0.05;
 
@@ -162,7 +163,7 @@ fn step_change(was: i64, is: i64, theme: &Theme) -> Span<'static> {
     Span::styled(text, theme.style(role))
 }
 
-/// Columns that have a value in some row and find room. Before and after belong together.
+/// Columns that fit and have a value in at least one row. The times before and after are shown together or not at all.
 fn shown_columns(diff: &Diff, room: usize) -> Vec<Column<DiffRow>> {
     let mut all = columns_of(changes::readable_columns(diff.steps.is_some()), Outputs::SCREEN);
     all.retain(|c| diff.rows.is_empty() || diff.rows.iter().any(|row| !c.shown(row).is_empty()));
@@ -332,7 +333,7 @@ fn draw_kernels(
                     Role::Text => Role::Bar,
                     other => other,
                 };
-                // A change that chance explains has no bar.
+                // A change that may be due to chance gets an empty bar.
                 let counts = row.is_significant() || row.fate != Fate::Both || row.p.is_none();
                 spans.extend(change_bar(if counts { row.shown_change() / most } else { 0.0 }, bars, theme.style(role), theme));
             }

@@ -37,7 +37,7 @@ const BESIDE: usize = 96;
 
 /// Minimum number of rows of the panel with the kinds of work.
 pub const KINDS: u16 = 5;
-/// Widths of its columns.
+/// Column widths of that panel.
 const KIND: usize = 14;
 const TIME: usize = 11;
 /// Width of the names beside the utilization.
@@ -94,7 +94,7 @@ pub fn draw_times(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScr
     let Some((was, is)) = both_triages(app, screen) else { return };
     let side = |t: &Triage, report: usize| {
         let steps = t.step_stats().map_or_else(String::new, |s| format!(" ({})", units::format_count(s.count, "step")));
-        // The analyzed time may begin with a range, before the first operation.
+        // The run's length is that of its report, whose span may begin with a step, before the first operation.
         let part = if t.outside.is_some() { format!(" of {}", run_length(app, report)) } else { String::new() };
         format!("{}{part}{steps}", Nanos(t.length()))
     };
@@ -104,7 +104,7 @@ pub fn draw_times(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScr
     let columns = usize::from(inner.width);
     let dim = theme.style(Role::Dim);
     let mut out = Vec::new();
-    // One time scale for both: that of the steps, or else of what was analyzed.
+    // Draw both runs to one time scale: that of the step times, or of the analyzed times if a run has no steps.
     let times = step_times(app, screen).map_or((was.length(), is.length()), |(_, a, b)| (a, b));
     let longest = times.0.max(times.1).max(1) as f64;
     let room = columns.saturating_sub(WORD + LENGTH);
@@ -308,14 +308,15 @@ pub fn draw_kinds(frame: &mut Frame<'_>, area: &mut Rect, app: &App, screen: &Di
         spans.push(Span::styled(align_right(&units::format_count(kernels, "kernel"), 14), theme.style(Role::Dim)));
         out.push(Line::from(spans));
     }
-    // Whatever cannot follow stays in this panel.
+    // If the rows left over would be too few for the next panel, this panel takes them as well.
     let tall = u16::try_from(out.len() + 2).unwrap_or(u16::MAX);
     let place = if tall.saturating_add(KINDS) <= area.height { split_top(area, tall) } else { split_top(area, area.height) };
     let inner = Panel::new(title).note(note).draw(frame, place, true, theme);
     draw_lines(frame, inner, out);
 }
 
-/// Draws the findings of both runs in full; of kernels that were measured in both reports, their utilization.
+/// Draws the findings of both runs in full. If a run was not triaged, draws the utilization of the kernels that both
+/// reports measured instead.
 pub fn draw_limits(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, words: Words, theme: &Theme) {
     if area.height < KINDS {
         return;

@@ -82,7 +82,7 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                     | (ActionId::Roofline | ActionId::Source, KeyScope::Kernels | KeyScope::Launches | KeyScope::Timeline)
                     | (ActionId::Open, KeyScope::Run)
                     | (ActionId::Library, KeyScope::Library)
-                    // The screen itself already leads to these actions.
+                    // Hide actions that the screen itself already offers.
                     | (ActionId::Timeline | ActionId::Kernels | ActionId::Hints | ActionId::Copy | ActionId::Overview | ActionId::Ranges, KeyScope::Timeline)
                     | (ActionId::Overview, KeyScope::Overview) => false,
                     (ActionId::Back, KeyScope::Kernels) => app.session.changes_behind == Some(app.session.active),

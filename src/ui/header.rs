@@ -153,11 +153,11 @@ fn second_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Lin
         parts.push(part(0, vec![Span::styled("reading stopped: the report is incomplete", theme.style(Role::Bad))]));
     }
     let on_overview = matches!(app.top_entry().map(|e| &e.open), Some(Open::Overview(_)));
-    // The overview's figures are of the steady state: those of the whole run would seem to contradict them.
+    // On the overview, show the figures of the steady state: those of the whole run would seem to contradict the page.
     let page_triage = report.triage.as_ref().and_then(Option::as_ref).filter(|_| on_overview && report.judges_less_than_shown());
     parts.extend(base_chip(app, report, on_overview, theme));
     if let Some(overview) = &report.overview {
-        // Any operation counts, as it does for the ranges and the time breakdown.
+        // Busy means that any operation runs, including copies, as in the ranges and the time breakdown.
         let whole = overview.idle_percent.map(|idle| report.share_of_run(100.0 - idle));
         if let Some(busy) = page_triage.map_or(whole, |t| Some(t.busy_percent())) {
             let mut spans =

@@ -17,7 +17,7 @@ const KEYS: usize = 9;
 /// Maximum number of keys listed per action; `warpscope help keys` lists all of them.
 const NAMED: usize = 3;
 
-/// Actions with their keys and a short description.
+/// Actions of one group with their keys and a short description.
 fn action_lines(
     app: &App,
     title: &str,
@@ -26,7 +26,7 @@ fn action_lines(
     theme: &Theme,
 ) -> Vec<Line<'static>> {
     let mut out = Vec::new();
-    // The keys that the footer offers first come first; moves within the screen follow.
+    // Sort by footer priority; actions that the footer never shows, such as movement, come last.
     let mut actions: Vec<_> = ACTIONS.iter().filter(|a| which(a.id, a.on)).collect();
     actions.sort_by_key(|a| a.footer.map_or(u8::MAX, |f| f.0));
     for action in actions {
@@ -100,7 +100,8 @@ fn join_columns(a: Vec<Line<'static>>, b: Vec<Line<'static>>, columns: usize) ->
     (0..rows)
         .map(|_| {
             let mut line = a.next().unwrap_or_default();
-            // The style of a heading would be that of the text beside it, too.
+            // Move the line's style to its spans: as the style of the joined line, it would also apply to the text
+            // beside it.
             let own = std::mem::take(&mut line.style);
             line.spans.iter_mut().for_each(|s| s.style = own.patch(s.style));
             let beside = b.next().unwrap_or_default();

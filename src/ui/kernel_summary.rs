@@ -40,7 +40,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, ascii
         room -= tall;
         shown.push((tall, content));
     }
-    // Sentences are cut only where they do not fit.
+    // If there is room left, show the findings as whole sentences instead of one truncated line each.
     if let (Some((tall, content)), Some(triage)) =
         (shown.iter_mut().find(|(_, content)| content.0 == LIMITS), report.triage.as_ref().and_then(Option::as_ref))
     {
@@ -64,7 +64,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, ascii
     }
 }
 
-/// As many rows as fit; the last one says how many are left out.
+/// Truncates rows to a height; the last row then says how many are left out.
 fn cut_rows(mut rows: Vec<Line<'static>>, height: usize, theme: &Theme) -> Vec<Line<'static>> {
     if rows.len() > height && height > 0 {
         let left_out = rows.len() - (height - 1);
@@ -78,16 +78,18 @@ const WHERE: &str = "Where the time went";
 const LIMITS: &str = "What limits the run";
 /// Maximum number of kernels whose utilization is listed.
 const MEASURED: usize = 16;
-/// Widths of their names.
+/// Minimum and maximum width of their names.
 const NAME: (usize, usize) = (20, 30);
 
 fn panel_contents(app: &App, report: &Report, columns: usize, ascii: bool, theme: &Theme) -> Vec<Content> {
     let mut out = Vec::new();
     let triage = report.triage.as_ref().and_then(Option::as_ref);
-    // One time span for a page: the overview has the breakdown of the steady state.
+    // All figures of a page must cover the same time span: if only the steady state was judged, its breakdown is on the
+    // overview.
     if let Some(triage) = triage.filter(|_| !report.judges_less_than_shown()) {
         let key = app.session.key_label(ActionId::Overview);
-        // The table next to it may cover the whole run, so always name the time span, if only in a word.
+        // The table above may cover the whole run, so always name the time span of the bar, in a word if there is no
+        // room for more.
         let room = columns.saturating_sub(WHERE.len() + key.len() + 19);
         let base = Some(judged_line(triage)).filter(|line| display_width(line) <= room).unwrap_or_else(|| format!("of {}", triage.base));
         let note = vec![

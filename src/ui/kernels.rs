@@ -49,12 +49,12 @@ struct Layout<'p> {
 
 /// Width of the first hint: glyph and longest id.
 const DIAGNOSIS: usize = 25;
-/// Width of the first hint in a narrow table, and in one with count and average.
+/// Width of the first hint in a narrow table, and in a narrow table that also shows count and average.
 const NARROW_DIAGNOSIS: usize = 22;
 const SHORT_DIAGNOSIS: usize = 20;
 /// Width of the name in a narrow table with count and average.
 const SHORT_NAME: usize = 20;
-/// Widths at which a narrow table shows count and average of launches instead of number and bar.
+/// Table widths at which count and average of the launches replace row number and bar.
 const COMPACT: std::ops::Range<usize> = 72..100;
 
 impl Layout<'_> {
@@ -68,7 +68,7 @@ impl Layout<'_> {
             align_right(&units::format_percent(percent), SHARE_TEXT + 1)
         } else {
             let whole = units::format_whole_percent(percent);
-            // A decimal has no room here.
+            // There is no room for a decimal place.
             align_right(if whole.len() > WHOLE_SHARE_TEXT { ">99%" } else { &whole }, WHOLE_SHARE_TEXT)
         }
     }
@@ -315,7 +315,7 @@ fn rows_of<'p>(
 /// Color swatch of a kernel's family, to the left of the name.
 fn family_swatch(family: Option<Family>, ascii: bool, theme: &Theme) -> Span<'static> {
     match family.filter(|_| !ascii).map(|f| theme.family_style(f)) {
-        // The swatch is meaningless without colors; in ASCII it would be the sign of a bar.
+        // Without colors the swatch would mean nothing, and in ASCII it would look like a bar.
         Some(style) if style.fg.is_some() => Span::styled("▌", style),
         _ => Span::raw(" "),
     }

@@ -59,7 +59,7 @@ fn next(app: &App, screen: &LaunchesScreen) -> Option<String> {
     Some(format!("the slowest is launch {name}: {}{compared} ({there})", Nanos(duration)))
 }
 
-/// Rows of the panel above and below the list: borders, figures, charts, heads.
+/// Rows that the panel needs above and below the list: borders, figures, charts, heads.
 const ABOVE_ROWS: u16 = 13;
 
 fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen: &LaunchesScreen, view: &mut View, theme: &Theme) {

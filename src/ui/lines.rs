@@ -63,7 +63,7 @@ impl ScreenView for LinesScreen {
 
 /// Column other than the function: title, width, and value of a node.
 type Figure = (&'static str, usize, fn(&CallNode, f64) -> String);
-/// In the order in which they are dropped if there is no room, the last first.
+/// Most important first: if there is no room, the last ones are dropped.
 const FIGURES: [Figure; 8] = [
     ("share", 7, |n, all| units::format_percent(n.ns as f64 / all * 100.0)),
     ("GPU idle", 9, |n, _| Nanos(n.ns).to_string()),
@@ -89,7 +89,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LinesScreen, view
     let line = |row: u16| Rect { y: inner.y + row, height: 1, ..inner };
     let base = app.report().and_then(available_triage).map_or("the run", |t| t.base);
     frame.render_widget(control_line(screen, base, theme, columns), line(0));
-    // The function has what the figures leave, the less important of which give way.
+    // The function column gets the width that the figures leave; if that is too little, the last figures are dropped.
     let any = |known: fn(&CallNode) -> bool| screen.tree.nodes.iter().any(known);
     let has = |title: &str| match title {
         "launches" | "host" => any(|n| n.launching.launches().is_some_and(|l| l > 0)),
@@ -201,7 +201,7 @@ fn draw_panels(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LinesScree
     let mut functions = right;
     if source.is_some() {
         functions = Rect::default();
-        // Below the facts about the call, there is room for the other lines.
+        // The source takes the right panel, so list the other functions below the facts, if there is room.
         if left.height >= FACTS + 4 {
             let facts = split_top(&mut left, FACTS);
             functions = std::mem::replace(&mut left, facts);
@@ -235,7 +235,7 @@ fn draw_panels(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LinesScree
         let host = node.launching.host_ns().map_or_else(String::new, |ns| format!(", in {} of the host's time", Nanos(ns)));
         say(format!("It makes {}{host}, with what it calls.", units::format_count(launches, "launch")), text);
     }
-    // Without samples, each call was recorded.
+    // If `samples` is 0, calls were recorded rather than sampled, so their times are exact.
     if node.samples > 0 && node.samples < ENOUGH {
         say(
             format!("Only {}: too few to say how the time is divided.", units::format_count(node.samples, "sample")),

@@ -26,8 +26,7 @@ const FIGURE: usize = 9;
 const BESIDE: u16 = 100;
 /// Maximum number of rows of a chart.
 const HIGH: usize = 4;
-/// Minimum delay, ns, from the start of the recording to the start of the totals for the latter's time span to be
-/// shown.
+/// If the totals start at least this long after the recording, ns, show the time span that they cover.
 const LATE: i64 = 3_000_000_000;
 /// Number of rows for the verdict: headline, bar, legend.
 const VERDICT: u16 = 6;

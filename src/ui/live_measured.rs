@@ -31,7 +31,8 @@ pub fn panel_rows(live: &Live, area: Rect) -> u16 {
     if live.measured.is_none() || area.height < LEAST { 0 } else { (area.height * PART.0 / PART.1).min(MOST) }
 }
 
-/// Describes the extent of the measurement.
+/// Says how many launches were measured, and how many launch configurations the kernel has if the measured one is only
+/// the longest.
 fn measurement_note(of: &MeasuredNow) -> String {
     let launches = if of.launches > 0 { format!(" in {}", units::format_count(of.launches as u64, "launch")) } else { String::new() };
     let others = match of.configurations {

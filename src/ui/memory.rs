@@ -176,7 +176,7 @@ fn over_time(screen: &MemoryScreen, device: &DeviceUsage, columns: usize, theme:
     if let Some(step) = screen.cursor_position().1.and_then(|t| device.steps.step_at(t)) {
         out.push(dim(format!("  step {} of {}", step + 1, device.steps.list.len())));
     }
-    // The header's span is that of the operations on a GPU.
+    // The header's time span covers operations on a GPU, so give the span of the allocations here.
     if let Some((begin, end)) = screen.whole_curve().map(|c| c.span).filter(|_| device.ledger.timed) {
         let text = format!("  {} of allocations", Nanos(end - begin));
         let used: usize = out.iter().map(|s| display_width(&s.content)).sum();
@@ -203,7 +203,7 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, device: 
         frame.render_widget(Line::styled(text, theme.style(Role::Dim)), Rect { height: 1, ..area });
         return;
     }
-    // Each column shows the most of its time; the last one is the state at the end, as in the title.
+    // Each column shows the maximum within its time; the last column shows the state at the end, as in the title.
     let fit = |values: &[u64], last: Option<u64>| {
         let mut out = Curve::fit_to_columns(values, columns - 1);
         out.extend(last.or(values.last().copied()));
@@ -213,7 +213,8 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, device: 
     let allocated = fit(&curve.allocated, at_end);
     let reserved = if curve.reserved.is_empty() { Vec::new() } else { fit(&curve.reserved, None) };
     let most = allocated.iter().chain(&reserved).copied().max().unwrap_or(1).max(1) as f64;
-    // With colours, the reserve is a ground without gaps to the curve; otherwise it is shaded.
+    // With colors, the reserve is drawn as a background that meets the curve without gaps; without colors, it is
+    // shaded.
     let ground = theme.style(Role::BarEmpty).fg.filter(|_| !ascii);
     let drawn = |values: &[u64]| chart::step_lines(&values.iter().map(|&v| v as f64).collect::<Vec<_>>(), most, rows);
     let (area_rows, line_rows) = (drawn(&allocated), drawn(&reserved));
@@ -241,7 +242,7 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, device: 
                 let full = over == chart::FULL;
                 (if ascii { '#' } else { here }, ground.filter(|_| full).map_or(style, |color| style.bg(color)))
             } else if let Some(color) = ground.filter(|_| over != ' ') {
-                // A full block is a blank on that ground, which takes fewer bytes.
+                // A blank on that background looks like a full block and takes fewer bytes to send.
                 if over == chart::FULL { (' ', Style::default().bg(color)) } else { (over, Style::default().fg(color)) }
             } else if over != ' ' {
                 (if ascii { '.' } else { '░' }, theme.style(Role::Faint))
@@ -284,11 +285,11 @@ fn axis_line(
             *mark = (letter, role);
         }
     };
-    // The axis ends with the last time; the peak and the cursor get their times where there is room.
+    // The time of the end is at the right edge of the axis; label the peak and the cursor if there is room.
     let last = format!(" {}", format_since(device, end, first));
     let peak = device.peak_time().and_then(drawn_at);
     let free = columns.saturating_sub(display_width(&last));
-    // At the end, the last time is the cursor's.
+    // If the cursor is at the end, that time also labels the cursor.
     let at_end = cursor == Some(columns - 1);
     let has_room = free > columns / 2 && peak.is_none_or(|p| p < free) && (at_end || cursor.is_none_or(|c| c < free));
     if has_room {
@@ -296,7 +297,7 @@ fn axis_line(
     }
     let mut taken = if has_room { free..columns } else { columns..columns };
     let time = screen.cursor_position().1.map_or_else(String::new, |t| format_since(device, t, first));
-    // Text beside a mark, where it covers neither the other mark nor other text.
+    // Finds room to the right or left of a mark for its label, without covering the other mark or an earlier label.
     let place = |at: usize, text: &str, other: Option<usize>, taken: &std::ops::Range<usize>| {
         let wide = display_width(text);
         let free = |r: &std::ops::Range<usize>| {
@@ -320,7 +321,7 @@ fn axis_line(
             put(room.start, &text, Role::Dim);
         }
     }
-    // The scale ends with no bytes; a window says when it begins.
+    // Below the scale, `0 B` labels its lower end. If the curve is zoomed, label the start of the window as well.
     if begin > first {
         let start = format!("{} ", format_since(device, begin, first));
         if (0..display_width(&start)).all(|at| Some(at) != cursor && Some(at) != peak && at < taken.start) {

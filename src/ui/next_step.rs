@@ -16,7 +16,7 @@ fn next_step_text(app: &App) -> Option<String> {
     }
     let open = &app.top_entry()?.open;
     let report = app.report();
-    // The reason why the report is incomplete.
+    // If reading stopped early, the next step is the reason why the report is incomplete.
     if let (true, Some((Stage::Failed(why), true))) = (app.on_report(), report.map(|r| (&r.stage, r.profile.is_some()))) {
         return Some(why.clone());
     }
@@ -26,7 +26,7 @@ fn next_step_text(app: &App) -> Option<String> {
 /// Number of lines for the next step: one, or two if there is room.
 pub fn next_height(app: &App, width: u16) -> u16 {
     let columns = usize::from(width.saturating_sub(8)).max(20);
-    // A message must not change the height, so that the screen does not jump.
+    // The height depends only on the next step, not on a message shown in its place, so that the screen does not jump.
     let lines = next_step_text(app).map_or(1, |s| wrap_text(&s, columns).len());
     if app.session.size.1 >= 22 { u16::try_from(lines.clamp(1, 2)).unwrap_or(1) } else { 1 }
 }

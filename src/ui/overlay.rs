@@ -89,7 +89,7 @@ fn draw_popup(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize)
     let w = u16::try_from(columns + 4).unwrap_or(u16::MAX).min(area.width);
     let h = u16::try_from(rows + 2).unwrap_or(u16::MAX).min(area.height.saturating_sub(2));
     let outer = Rect { x: area.x + (area.width - w) / 2, y: area.y + (area.height - h) / 2, width: w, height: h };
-    // Clear narrow margins, too: stray characters of the screen below would be confusing.
+    // Also clear margins that are too narrow to show anything useful of the screen below.
     let bare = if outer.width + 12 >= area.width { Rect { x: area.x, width: area.width, ..outer } } else { outer };
     frame.render_widget(Clear, bare);
     frame.buffer_mut().set_style(bare, theme.style(Role::Text));
@@ -168,7 +168,7 @@ fn recording_facts(profile: &Profile) -> Vec<(&'static str, String)> {
         (None, None) => " of unknown version".to_owned(),
     };
     out.push(("tool", format!("{}{version}", source.tool)));
-    // The program's command in an ncu report is private: only the re-run screen, which needs it, shows it.
+    // An ncu report's command line may be private, so only the re-run screen, which needs it, shows it.
     if !profile.capture.argv.is_empty() && profile.metrics.is_none() {
         out.push(("command", profile.capture.argv.join(" ")));
     }

@@ -98,7 +98,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
             if triage.devices.len() > 1 { format!("  on {}", units::format_count(triage.devices.len(), "GPU")) } else { String::new() };
         let title = vec![
             Span::styled("Kernels", theme.style(Role::Title)),
-            // The kernel table may show another part of the run.
+            // Name the time span, because the kernel table may show another part of the run.
             Span::styled(format!("  of {}{sum}", triage.base), theme.style(Role::Dim)),
             family_shares(triage, amd, usize::from(list.width).saturating_sub(display_width(triage.base) + 5), theme),
         ];
@@ -121,8 +121,8 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
     }
 }
 
-/// Notes on missing data with borders, which leave room for them; else doubts about the triage, and memory findings. All
-/// findings come first: `room` is the number of lines that they leave.
+/// With borders, there is room for notes on missing data; without them, show only the first doubt about the triage or
+/// memory finding. `room` is the number of lines that the findings, which come first, leave.
 fn remark_lines(
     app: &App,
     (report, triage): (&Report, &Triage),
@@ -263,7 +263,8 @@ fn draw_waiting(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, t
     draw_message(frame, area, &text, theme);
 }
 
-/// Idle time that a finding is about, as the bar names it, if the bar shows another percentage than the finding.
+/// Names the idle categories of the bar to which a finding refers, with their total. Empty if the finding's own
+/// percentage matches that total, unless the bar calls them only `other`.
 fn of_idle_parts(triage: &Triage, finding: &Finding) -> String {
     let mut parts: Vec<TimeCategory> = finding.id.idle_causes().iter().map(|c| c.part()).collect();
     parts.dedup();
@@ -357,7 +358,7 @@ fn missing_lines(report: &Report, triage: &Triage, columns: usize, theme: &Theme
     out
 }
 
-/// Shares of kernel time by family, of the same whole as the rows below.
+/// Shares of kernel time by family, relative to the same kernel time as the rows below.
 fn family_shares(triage: &Triage, amd: bool, columns: usize, theme: &Theme) -> Span<'static> {
     let total: i64 = triage.families.iter().map(|f| f.1).sum();
     let shown: Vec<String> = triage
@@ -428,7 +429,7 @@ pub fn detail_lines(
     theme: &Theme,
 ) -> Vec<Line<'static>> {
     let mut f = say::finding_text(finding, base, begin);
-    // The other ranks are open: their analysis takes the place of the advice to open or to record them.
+    // The other ranks are open, so replace the advice to open or record them with the result of comparing the ranks.
     if let Some((_, headline)) = straggler.filter(|_| finding.id.asks_for_ranks()) {
         f.actions.retain(|action| action != COMPARE_RANKS);
         f.actions.insert(0, format!("{headline}."));

@@ -100,15 +100,15 @@ pub fn draw_notice(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>)
     draw_lines(frame, place, lines);
 }
 
-/// Draws the message of a screen without content: what is missing, and below it why, and the key or the command that
-/// gets it.
+/// Draws the message of a screen without content. The first sentence is the title, such as what is missing; the rest,
+/// below it, says why and names the key or command that helps.
 pub fn draw_message(frame: &mut Frame<'_>, area: Rect, text: &str, theme: &Theme) {
     let columns = usize::from(area.width.saturating_sub(8)).clamp(20, 90);
     let (what, rest) = text.split_once(". ").map_or((text, ""), |(what, rest)| (what, rest));
     let what = if rest.is_empty() { what.to_owned() } else { format!("{what}.") };
     let styled =
         |text: &str, role: Role| wrap_text(&escape_unsafe(text), columns).into_iter().map(move |l| Line::styled(l, theme.style(role)));
-    // While something is read or computed, nothing is missing.
+    // A message that ends in `…` reports work in progress: do not emphasize it.
     let waits = what.ends_with('…');
     let mut lines: Vec<Line<'static>> = styled(&what, if waits { Role::Dim } else { Role::Title }).collect();
     if !rest.is_empty() {

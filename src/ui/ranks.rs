@@ -142,7 +142,7 @@ fn step_words(screen: &RanksScreen, ranks: &Ranks) -> String {
     }
 }
 
-/// Range of steps in a column of the chart.
+/// Steps that a column of the chart covers: one if there are enough columns, otherwise several.
 fn step_bucket(column: usize, columns: usize, steps: usize) -> std::ops::Range<usize> {
     if steps <= columns {
         column..(column + 1).min(steps)
@@ -275,7 +275,7 @@ const KEY: usize = 12;
 /// Maximum number of lines of a value.
 const MOST: usize = 3;
 
-/// Lines with a key and its value.
+/// A key and its value, wrapped into several lines; only the first line has the key.
 fn pair_lines(key: &str, value: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let line = |(at, text): (usize, String)| {
         let key = if at == 0 { key } else { "" };

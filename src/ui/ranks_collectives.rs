@@ -65,7 +65,7 @@ struct Cell {
 
 const EMPTY: Cell = Cell { kind: 3, own: false };
 
-/// Cells of a rank's row.
+/// Cells of a rank's row: in each collective, the rank waits until all ranks have entered it, and then transfers.
 fn rank_cells(bars: &[Bar], moments: &[Moment], selected: usize, scale: &Scale) -> Vec<Cell> {
     let mut cells = vec![EMPTY; scale.columns];
     for bar in bars {
@@ -132,7 +132,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, (screen, ranks, of): (&RanksScree
     }
 }
 
-/// Draws the collectives with the longest waits.
+/// Draws the collectives with the longest waits, each with the rank that arrived last.
 fn draw_longest_waits(frame: &mut Frame<'_>, area: Rect, ranks: &Ranks, of: &Collectives, theme: &Theme) {
     let rows = usize::from(area.height.saturating_sub(3));
     let all = of.aligned.longest_waits(rows);
@@ -169,7 +169,7 @@ fn draw_longest_waits(frame: &mut Frame<'_>, area: Rect, ranks: &Ranks, of: &Col
     draw_lines(frame, inner, out);
 }
 
-/// Number of the rank that arrived last.
+/// Number of the rank that arrived last on the common clock.
 fn last_rank(ranks: &Ranks, together: &Together) -> u32 {
     let start = |a: &&crate::analysis::ranks::Arrival| ranks.job.find_member(a.rank).map_or(a.start, |r| r.clock.common_time(a.start));
     together.arrivals.iter().max_by_key(start).map_or(0, |a| ranks.job.rank_number(a.rank))

@@ -54,14 +54,15 @@ struct Beside<'a> {
 }
 
 impl Beside<'_> {
-    /// Time that this rank spends more than the others, ns.
+    /// Extra time that the kernel takes on this rank compared with the mean of the other ranks, ns; negative if it
+    /// takes less.
     fn more(&self) -> Option<f64> {
         self.others.map(|(total, _)| self.kernel.total as f64 - total)
     }
 }
 
-/// The kernels of the selected rank: those first in whose time it differs most from the others. Collectives come last,
-/// because their time is that of the last rank to arrive.
+/// The kernels of the selected rank, those whose time differs most from the other ranks first. Collectives come last,
+/// because their time depends on the last rank to arrive.
 fn kernels_beside<'a>(ranks: &'a Ranks, digest: usize) -> Vec<Beside<'a>> {
     let others = || ranks.job.ranks.iter().filter(|m| m.digest != digest);
     let mut out: Vec<Beside<'a>> = ranks.digests[digest]
@@ -86,7 +87,7 @@ fn kernel_lines(app: &App, screen: &RanksScreen, ranks: &Ranks, area: Rect, them
     let Some(member) = screen.selected_member() else { return Vec::new() };
     let several = ranks.job.ranks.len() > 1;
     let columns = usize::from(area.width);
-    // Columns in the order of the table, with the least width of the panel that shows them.
+    // Columns in table order: title, width, and true if the panel is wide enough to show the column.
     let shown = [
         ("total", NUMBER, !several || columns >= NAME + 2 * NUMBER + LAUNCHES),
         ("others", NUMBER, several && columns >= NAME + 3 * NUMBER + LAUNCHES),
@@ -94,7 +95,7 @@ fn kernel_lines(app: &App, screen: &RanksScreen, ranks: &Ranks, area: Rect, them
         (if several { "launches / others" } else { "launches" }, LAUNCHES, columns >= NAME + NUMBER + LAUNCHES),
     ];
     let name = columns.saturating_sub(shown.iter().filter(|c| c.2).map(|c| c.1).sum()).max(NAME);
-    // A digest has only the full names.
+    // Digests contain only full kernel names; look up the readable name in the rank's profile, if there is one.
     let profile = ranks.reports.get(member.digest).and_then(|&r| app.session.reports.get(r)?.profile.as_deref());
     let readable = |full: &str| {
         let known = profile.and_then(|p| p.kernels.iter().find(|k| k.demangled() == full));
@@ -113,7 +114,7 @@ fn kernel_lines(app: &App, screen: &RanksScreen, ranks: &Ranks, area: Rect, them
         let differs =
             beside.more().map_or_else(String::new, |ns| format!("{}{}", if ns < 0.0 { "-" } else { "+" }, Nanos::format_ns(ns.abs())));
         let share = beside.more().zip(beside.others).map_or(0.0, |(more, (total, _))| more / total.max(1.0) * 100.0);
-        // The time of a collective is that of the last rank to arrive.
+        // Do not highlight a collective: its time depends on the last rank to arrive.
         let more = if share >= APART && !kernel.collective { Role::Warn } else { Role::Dim };
         let launches = grouped(kernel.count as f64);
         let launches = match beside.others {
@@ -144,7 +145,7 @@ fn step_lines(screen: &RanksScreen, ranks: &Ranks, waits: bool, area: Rect, them
         std::cmp::Reverse(if waits { late(cells) } else { length(cells) })
     });
     let words: &[&str] = if waits { &["step", "length", "waiting", "for"] } else { &["step", "length"] };
-    // Only whole columns.
+    // Show only as many of these columns as fit completely.
     let matched = !ranks.job.matches.list.is_empty();
     let own: Vec<StepColumn> = vec![("kernels", |c| c.compute), ("coll. alone", |c| c.exposed), ("idle", |c| c.idle)];
     let room = (columns / (NUMBER + 2)).saturating_sub(words.len());

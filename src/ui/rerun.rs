@@ -41,7 +41,7 @@ fn next(app: &App, screen: &RerunScreen) -> String {
     if let Some((text, good)) = &screen.verdict {
         return if *good { "the result matches this launch's kernel, grid and block".to_owned() } else { text.clone() };
     }
-    // A wide screen shows the full warnings already, in their colours.
+    // A wide screen already shows the warnings in full and in color.
     let wide = app.session.size.0 >= WIDE;
     if let Some(w) = rerun.warnings.iter().filter(|w| !wide && w.severity >= Severity::Warning).max_by_key(|w| w.severity) {
         return w.to_sentence();
@@ -156,7 +156,8 @@ fn draw_distribution(frame: &mut Frame<'_>, area: &mut Rect, screen: &RerunScree
     frame.render_widget(Text::from(all), inner);
 }
 
-/// Draws the alternatives to the command in full: their rows among the fields hold a few words of them.
+/// Draws the alternative commands with their reasons in full; their rows among the fields have room for only a few
+/// words.
 fn draw_alternatives(frame: &mut Frame<'_>, area: Rect, screen: &RerunScreen, theme: &Theme) {
     let columns = usize::from(area.width.saturating_sub(4));
     let mut lines: Vec<Line<'static>> = Vec::new();
@@ -181,7 +182,7 @@ fn draw_alternatives(frame: &mut Frame<'_>, area: Rect, screen: &RerunScreen, th
 fn skip_to_lit(mut lines: Vec<Line<'static>>, rows: usize, theme: &Theme) -> Vec<Line<'static>> {
     let lit = theme.style(Role::Match);
     let last = lines.iter().rposition(|l| l.spans.iter().any(|s| s.style == lit && !s.content.is_empty())).unwrap_or(0);
-    // One row marks what is left out, and one has the mark of the end.
+    // Reserve one row for the mark of the dropped lines, and one that may be marked as truncated below.
     let most = rows.saturating_sub(2);
     if rows >= 4 && last >= rows {
         let dropped = last - most;
@@ -422,7 +423,7 @@ fn draw_fields(frame: &mut Frame<'_>, area: Rect, app: &App, (screen, profile): 
         let (title, role, text, text_role) = match row {
             RerunRow::Warning(i) => {
                 let Some(w) = screen.current_rerun().and_then(|r| r.warnings.get(i)) else { continue };
-                // A wide screen has the sentence beside the fields: here is what to do about it.
+                // A wide screen shows the warning next to the fields, so the row only says what to do about it.
                 let text = w.fix.as_deref().filter(|_| app.session.size.0 >= WIDE).unwrap_or(&w.text);
                 (w.severity.as_str(), severity_role(w.severity), escape_unsafe(text).into_owned(), Role::Text)
             }

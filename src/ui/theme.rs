@@ -256,7 +256,7 @@ fn parse_color(word: &str) -> Result<Color, String> {
     if let Some((_, color)) = ANSI.iter().find(|(n, _)| *n == word) {
         return Ok(*color);
     }
-    // ratatui's color names have other meanings: its white is the bright one.
+    // ratatui's color names differ from those of terminals (its `white` is bright white), so do not accept them here.
     let own = word.parse::<Color>().ok().filter(|c| matches!(c, Color::Rgb(..) | Color::Indexed(_)));
     own.ok_or_else(|| format!("unknown colour `{word}`: write #rrggbb, 0–255, a palette name or one of black … bright-white"))
 }
@@ -328,7 +328,8 @@ const XTERM_16: [(u8, u8, u8); 16] = [
 /// Minimum saturation for a color not to count as gray.
 const GREY: f64 = 0.25;
 
-/// Maps a color by hue, since hue carries the meaning: the nearest of sixteen colors to a soft green would be a gray.
+/// Maps a color to one of the terminal's 16 colors by hue, because the hue carries the meaning: by distance, a soft
+/// green would become gray.
 fn to_16(r: u8, g: u8, b: u8) -> Color {
     let (most, least) = (r.max(g).max(b), r.min(g).min(b));
     if f64::from(most - least) < GREY * f64::from(most.max(100)) {
@@ -347,7 +348,7 @@ fn to_16(r: u8, g: u8, b: u8) -> Color {
     };
     let bright = most >= 200;
     let (light, dark) = match hue.rem_euclid(360.0) {
-        // Red is for problems: orange is a yellow, pink a magenta.
+        // Reserve red for problems: map orange to yellow and pink to magenta.
         h if !(10.0..350.0).contains(&h) => (Color::LightRed, Color::Red),
         h if h <= 60.0 => (Color::LightYellow, Color::Yellow),
         h if h < 165.0 => (Color::LightGreen, Color::Green),

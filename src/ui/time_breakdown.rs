@@ -292,7 +292,7 @@ pub fn idle_causes(triage: &Triage, theme: &Theme) -> Vec<Span<'static>> {
     if idle.is_empty() {
         return Vec::new();
     }
-    // The other figures in the line cover the whole report.
+    // Name the steady state, because the other figures in the line cover the whole report.
     let part = triage.length() * 100 < (triage.span.1 - triage.span.0) * 99;
     let word = if part { "steady state idle: " } else { "idle: " };
     let mut spans = vec![Span::styled(word, theme.style(Role::Dim))];

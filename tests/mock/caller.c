@@ -1,7 +1,8 @@
-// Reaches functions of CUDA's libraries in the ways of programs, and prints what they return:
+// Reaches functions of CUDA's libraries in the various ways that programs do, and prints what they return:
 // caller ask | caller look NAME LIBRARY ... | caller call NAME LIBRARY ... | caller swap NAME LIBRARY ...
 // `look` opens libraries and looks a name up in the last one, `call` calls a function of the last one, `ask` asks for
-// names that nothing defines, `swap` calls a function of each library in turn and closes it. A library behind `+` is opened for all.
+// names that nothing defines, `swap` calls a function of each library in turn and closes it. A `+` before a library
+// opens it with RTLD_GLOBAL.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>

@@ -16,7 +16,7 @@ int cuptiEnableDomain(uint32_t, void*, uint32_t), cuptiEnableCallback(uint32_t, 
 int cuptiActivityRegisterCallbacks(void (*)(uint8_t**, size_t*, size_t*), void (*)(void*, uint32_t, uint8_t*, size_t, size_t));
 int cuptiActivityEnable(uint32_t), cuptiActivityDisable(uint32_t), cuptiActivityFlushAll(uint32_t), cuptiActivityGetNextRecord(uint8_t*, size_t, uint8_t**);
 int cuptiActivityRegisterTimestampCallback(uint64_t (*)(void)), cuptiActivitySetAttribute(uint32_t, size_t*, void*);
-// Called by name, or as found in a library.
+// CUPTI's functions, called by name or, with `looked`, as found in a library.
 #define FUNCTIONS X(cuptiSubscribe) X(cuptiUnsubscribe) X(cuptiFinalize) X(cuptiEnableDomain) X(cuptiEnableCallback) X(cuptiActivityRegisterCallbacks) X(cuptiActivityEnable) \
   X(cuptiActivityDisable) X(cuptiActivityFlushAll) X(cuptiActivityGetNextRecord) X(cuptiActivityRegisterTimestampCallback) X(cuptiActivitySetAttribute)
 #define X(name) static __typeof__(name)* call_##name = name;
@@ -27,7 +27,7 @@ static void look_up(const char* file) {
 #define X(name) *(void**)&call_##name = dlsym(library, #name);
   FUNCTIONS
 #undef X
-  // Other lookups see their caller, after which the object comes, and fail as before.
+  // Other lookups still see their own caller: RTLD_NEXT finds the object after this program, and unknown names fail.
   Dl_info next;
   if (dladdr(dlsym(RTLD_NEXT, "_exit"), &next)) printf("lookup next %s\n", strrchr(next.dli_fname, '/') + 1);
   dlerror();
@@ -47,9 +47,9 @@ static uint64_t ns(int clock) {
   clock_gettime(clock, &t);
   return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
 }
-// Three ticks a nanosecond, from another zero.
+// The client's own clock: three ticks per nanosecond, from another origin.
 static uint64_t ticks(void) { return 3 * ns(CLOCK_MONOTONIC) + 12345; }
-// Difference of the two clocks, read once: of many readings, the one that the least time passed in.
+// Difference of the two system clocks, determined once: of up to 100 readings, uses the one that took the least time.
 static uint64_t clocks_apart(void) {
   static uint64_t apart, best = ~0ull;
   for (int i = 0; best == ~0ull || (i && i < 100); i++) {
@@ -69,7 +69,7 @@ static void on_call(void* user, uint32_t domain, uint32_t id, const Call* call) 
     return;
   }
   if (domain != 1 || id != 17) wrong++;
-  // The word that a subscriber keeps belongs to it alone.
+  // No other subscriber may change the word that this one stores from the beginning of a call to its end.
   if (!call->leaving) *call->carried = 4711 + call->correlation;
   else if (*call->carried != 4711 + call->correlation) wrong++;
   heard++;
@@ -87,7 +87,7 @@ static void done(void* context, uint32_t stream, uint8_t* bytes, size_t size, si
   pthread_mutex_unlock(&lock);
 }
 static const uint32_t KINDS[] = { 1, 2, 10, 4, 5, 17 };
-// Kinds are enabled before the buffers are registered; kernels one after the other.
+// `early`: kinds are enabled before the buffers are registered. `serial`: the serial kind of kernel records is used.
 static int early, serial;
 static uint32_t kinds(int i) { return serial && KINDS[i] == 10 ? 3 : KINDS[i]; }
 static void profile_begin(void) {
@@ -128,10 +128,10 @@ static int word(int c, char** v, const char* key, int otherwise) {
   const char* value = text(c, v, key);
   return value ? atoi(value) : otherwise;
 }
-// first=1: the profiler is used before CUDA. profiles=N: so often. wait=1: a byte on standard input ends each pause.
+// first=1: the profiler is used before CUDA. profiles=N: N profiles. wait=1: a byte on standard input ends each pause.
 // looked=FILE: its functions are those of this library; early=1: looked up before CUDA is used.
 // order=1: it enables kinds before it registers buffers. serial=1: it asks for the serial kind of kernel records.
-// finalize=1: it leaves CUPTI at the end of a call, and profiles once more.
+// finalize=1: it calls cuptiFinalize at the end of a call, and profiles once more.
 int main(int c, char** v) {
   int profiles = word(c, v, "profiles", 1), ordinal = 0, pauses = word(c, v, "wait", 0);
   setvbuf(stdout, NULL, _IOLBF, 0);
@@ -148,7 +148,7 @@ int main(int c, char** v) {
   for (int p = 0; p < profiles; p++) {
     if (pauses) puts("pause"), byte = (char)getchar();
     for (int i = 0; i < 30; i++) cuLaunch((uint32_t)ordinal++, 7);
-    // Kernels that were launched before have begun when the profile does.
+    // Lets the kernels launched so far begin before the profile does.
     usleep(2000);
     if (p || !word(c, v, "first", 0)) profile_begin();
     printf("from %d\n", p);

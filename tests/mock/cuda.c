@@ -33,7 +33,7 @@ int cuDeviceGetAttribute(int* value, uint32_t attribute, int device) {
 }
 int cuCtxSynchronize(void) { return 0; }
 int cuStreamIsCapturing(void* stream, int* status) { (void)stream; *status = 0; return 0; }
-// Instantiates graphs for so many milliseconds; see cuptiSubscribe.
+// Pretends to instantiate a graph for this many milliseconds; the mock of cuptiSubscribe aborts if it runs meanwhile.
 volatile int mock_instantiating;
 __attribute__((noinline)) static void instantiate_for(unsigned long long ms) {
   struct timespec end, t;

@@ -76,8 +76,8 @@ int cuptiGetVersion(uint32_t* v) { *v = version(); return 0; }
 int cuptiGetResultString(int r, const char** text) { (void)r; *text = "CUPTI_ERROR_MOCK"; return 0; }
 int cuptiGetTimestamp(uint64_t* t) { *t = now(); return 0; }
 int cuptiSetThreadIdType(uint32_t t) { (void)t; return 0; }
-// Seen with CUPTI 12.4 to 13.5: ids begin anew, and one buffer is not returned. Other places than the end of a call of
-// the program are not known to be safe.
+// Seen with CUPTI 12.4 to 13.5: cuptiFinalize makes ids start over, and leaves one buffer unreturned. It is known to be
+// safe only at the end of a call of the program, so it aborts anywhere else.
 static void end_session(void);
 static void heard_is_none(void) { heard = NULL; }
 static int graph_spoiled, graph_threads;
@@ -85,7 +85,8 @@ static uint32_t graph_thread;
 static __thread int inside;
 int cuptiFinalize(void) {
   if (getenv("MOCK_FINALIZE")) return atoi(getenv("MOCK_FINALIZE"));
-  // Seen with CUPTI 13.0: graphs fail after it that were launched while no kernels were recorded, or by several threads.
+  // Seen with CUPTI 13.0: after this, graphs fail if they were launched while no kernels were recorded, or by several
+  // threads.
   if (!inside || graph_spoiled || graph_threads > 1) abort();
   end_session();
   return 0;

@@ -40,7 +40,7 @@ static int events(void) {
   return failed;
 }
 
-// pipe: writes of which nearly all must be complete; a thread that is woken at that moment may be stopped.
+// pipe: nearly all writes must be complete; a few may be cut short, because their thread was stopped just as it woke.
 static int ends[2];
 static volatile int shorts, written;
 static void* write_blocks(void* unused) {

@@ -34,7 +34,7 @@ static void build(void) {
   put(interpreter, 72, state), put(interpreter, 384, gil);
   put_number(state, 136, pthread_self()), put_number(state, 144, (uint64_t)syscall(SYS_gettid));
   put(state, 56, cframe), put(cframe, 0, frames);
-  // The list of threads and that of interpreters are circles.
+  // The lists of threads and of interpreters are circular.
   put(state, 8, state), put(interpreter, 0, interpreter);
   put(gil, 8, state), put_number(gil, 16, 1);
   for (int i = 0; i < FRAMES; i++) {

@@ -33,7 +33,7 @@ static void launch(void) {
   cuLaunch(__atomic_fetch_add(&i, 1, __ATOMIC_RELAXED) % 8, 7);
 }
 
-// Runs on a stack of nonsense, above which there is none.
+// Runs on a stack filled with nonsense, with no caller's frames above it.
 enum { STACK = 256 << 10 };
 static char* other;
 #if defined(__x86_64__)
@@ -62,7 +62,7 @@ static void* code_of(int i) {
 KEPT void on_nonsense(void) {
   uint64_t* words = (uint64_t*)other;
   for (int i = 0; i < STACK / 8; i++) {
-    // Circles, code, itself, anything.
+    // Pointers into this stack, near code, to the word itself, or random numbers.
     uint64_t kinds[] = { (uint64_t)&words[any() % (STACK / 8)], (uint64_t)code_of((int)(any() % 9)) + any() % 64, (uint64_t)&words[i], any() };
     words[i] = kinds[any() % 4];
   }
@@ -92,7 +92,7 @@ KEPT void deep(int levels) {
   else launch(), spin(), nanosleep(&SHORT, NULL);
   sink += (uint64_t)frame[0];
 }
-// A frame whose size only its frame pointer tells, over what earlier calls left.
+// A frame whose size is known only from its frame pointer, on top of what earlier calls left behind.
 KEPT void variable(size_t bytes) {
   volatile char* all = __builtin_alloca(bytes);
   all[bytes / 2] = 1;
@@ -115,7 +115,7 @@ static void unload(void) {
   launch(), work(spin);
   dlclose(library);
 }
-// Code that no module has.
+// Generated code, which belongs to no module.
 static void generated(void) {
 #if defined(__x86_64__)
   // sub $8, %rsp; call *%rdi; add $8, %rsp; ret, and a copy with a frame pointer.

@@ -111,8 +111,8 @@ int main(int c, char** v) {
   for (int i = word(c, v, "loads", 0); i > 0; i--) cuCall(16, word(c, v, "code", 1));
   for (int i = word(c, v, "failed", 0); i > 0; i--) cuCall(307, word(c, v, "code", 1));
   for (int i = word(c, v, "instantiates", 0); i > 0; i--) cuCall(513, 0);
-  // instantiating=MS: graphs are instantiated one after the other for so long. seldom=1: now and then, with host code
-  // between, so that no thread waits.
+  // instantiating=MS: graphs are instantiated one after the other for this long. seldom=1: only now and then, with host
+  // code in between, so that no thread waits.
   for (int ms = word(c, v, "instantiating", 0); ms > 0; ms -= 50) {
     if (word(c, v, "seldom", 0)) spin(250000000), cuGraphInstantiateWithFlags(NULL, NULL, 5), ms -= 200;
     else cuGraphInstantiateWithFlags(NULL, NULL, 50), usleep(5000);
@@ -134,7 +134,7 @@ int main(int c, char** v) {
   // The capture range is closed for twice `open` ms, then stays open for `open` ms.
   long open_ms = word(c, v, "open", 0);
   if (open_ms) cuLaunch(99, 7), usleep((useconds_t)(2000 * open_ms));
-  // gate=2: called as found in the library.
+  // gate=2: the functions are looked up in the library instead of reported by CUPTI.
   int looked = word(c, v, "gate", 0) == 2;
   if (looked) cuLaunch(100, 7), call_found("cuProfilerStart");
   else if (word(c, v, "gate", 0)) cuLaunch(100, 7), cuCall(308, 0);

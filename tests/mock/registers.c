@@ -1,8 +1,8 @@
 // A program whose thread waits in system calls with known values in its registers and ends with code 1 if one of them
 // has another value afterwards: registers SECONDS [spin]
 //
-// With `spin`, a second thread computes. The waiting code begins a page, so that the last one has room for the code that
-// loads the tracer.
+// With `spin`, a second thread computes. The waiting code starts at a page boundary, so that the last page of code has
+// room left for the code that loads the tracer.
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -22,7 +22,7 @@ long profile(void) {
   return result;
 }
 #elif defined(STUB)
-// TensorFlow brings such functions, and tools that share a GPU preload them.
+// Such forwarding functions are part of TensorFlow, and are preloaded by tools for sharing a GPU.
 static void* behind(const char* symbol) {
   void* library = dlopen(STUB, RTLD_NOW);
   return library ? dlsym(library, symbol) : NULL;

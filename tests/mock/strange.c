@@ -250,7 +250,7 @@ static int stress(const char* self, uint32_t rounds) {
   }
   struct itimerval none = { 0 };
   setitimer(ITIMER_REAL, &none, NULL);
-  // For those who measure the time that an exit takes.
+  // The time just before the exit, for tests that measure how long the exit takes.
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   fprintf(stderr, "%ld.%09ld\n", (long)now.tv_sec, now.tv_nsec);

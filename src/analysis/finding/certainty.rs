@@ -1,7 +1,7 @@
 //! Severity and confidence of findings about a run and of hints about a kernel.
 
-/// Minimum share of the time for a cause to rank before the verdict that nothing is wrong. A change below 10 % is
-/// within the variation of clocks and replay passes (Nsight Compute's Profiling Guide, "Range and Precision").
+/// A cause ranks before the verdict that nothing is wrong if it costs at least this share of the time. Smaller changes
+/// are within the variation of clocks and replay passes (Nsight Compute's Profiling Guide, "Range and Precision").
 pub const OUTRANKS_HEALTHY: f64 = 0.10;
 /// Minimum share of the time for a cause to be of high severity: the "idle-bound" threshold of common triage practice.
 const HIGH: f64 = 0.3;
@@ -42,8 +42,8 @@ impl Severity {
         }
     }
 
-    /// Severity in a run of which fixing the problem saves at most the given share: a kernel of which half can be saved
-    /// is no problem of a run that would not be shorter.
+    /// Lowers the severity to the one for a run in which fixing the problem saves at most the share `most`: even if
+    /// half of a kernel can be saved, it is no problem if the run would not get shorter.
     #[must_use]
     pub fn limit_to_run(self, most: f64) -> Self {
         let allowed = RUN.iter().find(|limit| most >= limit.0).map_or(Self::Low, |limit| limit.1);

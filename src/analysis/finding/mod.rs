@@ -57,7 +57,8 @@ pub struct Finding<I: FindingId> {
     /// Recommended changes, best first.
     pub actions: Vec<String>,
     pub confirm: I::Confirm,
-    /// Findings that describe the same problem from another angle; listed under this one if it costs about as much.
+    /// Findings that describe the same problem from another angle; each is listed under this one if this one costs
+    /// enough to explain it.
     pub explains: Vec<I>,
     /// Findings caused by this one, each with its headline.
     pub effects: Vec<(I, String)>,

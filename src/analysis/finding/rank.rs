@@ -5,7 +5,7 @@ use super::{Finding, FindingId};
 /// Gains that differ by less count as equal; causes then come first, in the order of [`FindingId::sort_position`].
 const TIE: f64 = 0.03;
 
-/// Fraction of a finding's gain that another finding must have to explain it.
+/// Default fraction: a finding explains another if its gain is at least this fraction of the other's.
 const ENOUGH: f64 = 0.7;
 
 /// Sorts findings, costliest first. Among neighbors of equal cost, causes come first.
@@ -31,8 +31,8 @@ fn explains<I: FindingId>(cause: &Finding<I>, effect: &Finding<I>) -> bool {
     (listed || cause.explains.contains(&effect.id) && enough(ENOUGH)) && I::may_explain(cause, effect)
 }
 
-/// Moves each finding under the one that explains it. A cause may itself be an effect, in which case the outermost
-/// cause takes them all. Expects the costliest first.
+/// Moves each finding under the one that explains it. If that cause is itself an effect, the outermost cause takes
+/// both. Expects the findings in order of cost, costliest first.
 pub fn move_under_causes<I: FindingId>(findings: Vec<Finding<I>>) -> Vec<Finding<I>> {
     let cause_of: Vec<Option<I>> =
         findings.iter().map(|f| findings.iter().find(|cause| explains(cause, f)).map(|cause| cause.id)).collect();

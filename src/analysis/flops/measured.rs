@@ -17,7 +17,7 @@ fn of_result(metrics: &Metrics, result: usize) -> Option<f64> {
     let floating = work.iter().filter(|w| !w.name.starts_with("INT") && w.amount == Amount::Counted);
     let counted: Vec<f64> = floating.filter_map(|w| w.achieved).filter(|a| a.is_finite()).collect();
     let flops = counted.iter().sum::<f64>() * seconds;
-    // If the count is zero and some work has only an upper bound, the total is unknown.
+    // A count of zero proves nothing if there is also work for which only an upper bound is known.
     let unknown = flops == 0.0 && work.iter().any(|w| w.amount == Amount::AtMost);
     (!counted.is_empty() && flops.is_finite() && !unknown).then_some(flops)
 }

@@ -99,7 +99,7 @@ mod tests {
         assert_eq!((peak("Tesla V100-SXM2-32GB", 80), peak("AMD Instinct MI300X", 304)), (Some(125.0), Some(1307.4)));
         // A seventh of the GPU has a seventh of its SMs or slightly fewer.
         assert!((peak("NVIDIA H100 80GB HBM3 MIG 1g.10gb", 16).unwrap() - 119.9).abs() < 0.1);
-        // A similarly named GPU is not on the list.
+        // These GPUs are not on the list, although their names resemble some that are.
         assert_eq!((peak("NVIDIA A10G", 80), peak("NVIDIA H20", 78)), (None, None));
         let unnamed = Device { compute_capability: Some((9, 0)), sm_count: Some(132), clock_hz: Some(1_830_000_000), ..Device::default() };
         assert!((tensor_peak(&unnamed).unwrap() / 1e12 - 989.4).abs() < 0.1);

@@ -194,7 +194,8 @@ impl<'a> Operators<'a> {
     }
 }
 
-/// Minimum share of the kernels' time that was launched one by one for a rate: graphs repeat operators unseen.
+/// Minimum share of the kernels' time that must be launched outside of CUDA graphs for a rate: replays repeat operators
+/// that the trace does not show.
 const LEAST_EAGER: f64 = 0.9;
 
 /// Kernels whose launching call is in a time range.
@@ -202,7 +203,7 @@ const LEAST_EAGER: f64 = 0.9;
 struct Launched {
     /// Starts of the calls outside of graphs, by process and thread, in order.
     calls: FxHashMap<(u32, u32), Vec<i64>>,
-    /// Kernel time, and its part that was launched outside of graphs, ns.
+    /// Kernel time, and the part of it that was launched outside of graphs, ns.
     all_ns: i64,
     eager_ns: i64,
 }

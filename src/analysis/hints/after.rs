@@ -1,7 +1,7 @@
 //! Speedup model behind all predicted gains. A kernel takes as long as its busiest unit needs, or as its warps wait. A
-//! change removes some of the demand, and the remaining demand determines the time afterwards. Demand that no listed
-//! change removes bounds the gain. The demand of the next unit, at the rate that units achieve in practice, gives the
-//! estimate.
+//! change removes part of the demand, and what remains determines the new time. The demand that none of the listed
+//! changes can remove gives the upper bound of the gain; the demand of the next unit, at the rate that units reach in
+//! practice, gives the estimate.
 
 use super::limits::{ATTAINABLE, EMPTY_KERNEL_NS, MIXED_ATTAINABLE};
 use super::metric_values::Facts;
@@ -10,8 +10,8 @@ use super::speedup_model::{DemandReduction, Gain};
 use super::unit_throughput::{Busy, Demand, Unit};
 use crate::model::units::format_share;
 
-/// Units whose demand is the work itself, regardless of the surrounding code: bytes of device memory, floating-point
-/// operations, special functions.
+/// Units whose demand is the work itself (bytes of device memory, floating-point operations, special functions),
+/// however the surrounding code is written.
 const WORK: [Unit; 5] = [Unit::Dram, Unit::Fma, Unit::Fp64, Unit::Xu, Unit::Tensor];
 
 /// Predicts a kernel's gain from a change.
@@ -20,7 +20,7 @@ pub fn predict_gain(relief: &DemandReduction, case: &Case<'_>) -> Gain {
     let kept = WORK.iter().filter_map(|&u| Some((u, work_share(case, u)? * relief.remaining_part(u)))).max_by(|a, b| a.1.total_cmp(&b.1));
     let (least, left) = match kept {
         Some((unit, share)) if share >= floor => {
-            // The evidence contains the whole pipe's utilization.
+            // The evidence shows the utilization of the whole pipe, so name the useful part if it is smaller.
             let part = case.demand.get(unit).is_some_and(|busy| share < busy - 0.005);
             let what = if part { format!("the useful work of {}", unit.display_name()) } else { format!("{} alone", unit.display_name()) };
             (share, format!("{what} needs {}", format_share(share)))
@@ -46,7 +46,7 @@ pub fn next(relief: &DemandReduction, case: &Case<'_>) -> f64 {
     case.demand.ranked_units().iter().filter(|b| counts(b.unit)).map(share).fold(overhead_floor(relief, case), f64::max)
 }
 
-/// Share of the kernel's time that it takes to start and end.
+/// Share of the kernel's time taken by its start and end, which no change removes except fusion with another kernel.
 fn overhead_floor(relief: &DemandReduction, case: &Case<'_>) -> f64 {
     if relief.fused { 0.0 } else { case.facts.duration_ns().map_or(0.0, |ns| (EMPTY_KERNEL_NS / ns).min(1.0)) }
 }
@@ -76,8 +76,8 @@ fn float_work(facts: &Facts) -> Option<f64> {
 /// Bytes per sector.
 const SECTOR: f64 = 32.0;
 
-/// Share of device memory's peak that the code's global accesses need if each byte is fetched once; at most the
-/// measured traffic. `None` if the report has no sector counts from the code.
+/// Share of device memory's peak bandwidth that the code's global accesses would need if each byte were fetched only
+/// once; never more than the measured traffic. `None` if the report has no sector counts from source counters.
 pub fn useful_dram_share(case: &Case<'_>) -> Option<f64> {
     let dram = case.demand.get(Unit::Dram)?;
     let (ideal, bytes) = (case.facts.positive_value("l2_sectors_global_ideal")?, case.facts.dram_bytes()?);

@@ -29,7 +29,8 @@ impl Bottleneck {
     }
 }
 
-/// Maximum margin by which shared memory may be busier than the tensor pipe and still count as only feeding it.
+/// If shared memory is busier than the tensor pipe by no more than this, it only supplies the tensor cores and is not
+/// the limit.
 const FEEDS: f64 = 0.10;
 
 /// Pipes that can be the limit.
@@ -41,12 +42,14 @@ pub fn find_bottleneck(case: &Case<'_>) -> Option<Bottleneck> {
     let mut all: Vec<Bottleneck> = Vec::new();
     let dram = d.get(Unit::Dram);
     all.extend(dram.map(Bottleneck::Dram));
-    // All device memory traffic passes through L2, whose figure is then slightly higher.
+    // All device memory traffic passes through L2, whose utilization is then slightly higher without L2 being the
+    // limit.
     let way = |l2: f64| dram.is_some_and(|dram| dram >= MAY_LIMIT.value / 100.0 - 0.05 && l2 - dram <= L2_ABOVE_DRAM);
     all.extend(d.get(Unit::L2).filter(|l2| !way(*l2)).map(Bottleneck::L2));
     let l1 = [Unit::L1, Unit::Shared, Unit::Lsu].into_iter().filter_map(|u| d.get(u)).reduce(f64::max);
     let shared = d.get(Unit::Shared).unwrap_or(0.0);
-    // The operands of warpgroup products come from shared memory, which then only feeds the tensor cores.
+    // The operands of warpgroup matrix products (wgmma) come from shared memory, whose load is then only that of
+    // supplying the tensor cores.
     let fed = case.facts.positive_value("tensor_instructions_gmma").is_some();
     let l1 = l1.filter(|l1| !fed || d.get(Unit::Tensor).is_none_or(|t| t < l1 - FEEDS));
     all.extend(l1.map(|share| Bottleneck::L1 { share, shared: shared > share / 2.0 }));

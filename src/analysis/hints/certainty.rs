@@ -5,8 +5,8 @@ use super::hint::{Hint, Sure};
 use super::limits::AT_LIMIT;
 use super::rule_context::Case;
 
-/// Percentage of a unit's peak at which it may be the limit. Below it, NVIDIA's `SpeedOfLight` rule reports latency;
-/// from 80 on, it reports a limit.
+/// Percentage of its peak from which a unit may be the limit. NVIDIA's `SpeedOfLight` rule reports latency below 60,
+/// and a limit from 80 on.
 const MAY_BIND: f64 = 60.0;
 
 /// Lowers the confidence of hints that the metrics do not fully support:

@@ -34,7 +34,7 @@ pub struct Subject {
     pub waves: Vec<(&'static str, f64)>,
     /// Counters with an implausible value of 0, and the remedy; AMD only.
     pub not_counted: Option<String>,
-    /// True if the roofs are known. Otherwise, any unit may be near its peak.
+    /// True if the roofs for compute and memory are known; if not, an unmeasured unit may be near its peak.
     pub roofs: bool,
 }
 
@@ -43,7 +43,7 @@ pub fn of_amd(metrics: &Metrics) -> bool {
     metrics.source.tool.starts_with("rocprof")
 }
 
-/// Sections that distinguish most causes, in about half the passes of the set `full`.
+/// Sections that distinguish most causes; collecting them takes about half as many passes as the set `full`.
 const DECIDE: [&str; 6] = ["SpeedOfLight", "LaunchStats", "Occupancy", "SchedulerStats", "WarpStateStats", "SourceCounters"];
 
 impl Subject {
@@ -153,16 +153,16 @@ impl Subject {
     }
 }
 
-/// Minimum share of a kernel's time for a certain cause to settle the diagnosis without more sections; below it, most
-/// of the time is unexplained. Our own estimate: before its stalls were collected, the only certain cause for a kernel
-/// with contended atomics was an imbalance of 7 %.
+/// A cause with full confidence settles the diagnosis without further sections if it accounts for at least this share
+/// of the kernel's time; below it, most of the time is unexplained. Our own estimate: for a kernel with contended
+/// atomics, the only certain cause without stall reasons was an imbalance of 7 %.
 const SETTLES: f64 = 0.3;
 
 fn settles_kernel(hint: &Hint) -> bool {
     hint.sure == Sure::Certain && !hint.id.is_bound() && hint.stake >= SETTLES
 }
 
-/// Sections, each with a concept that is present if the section was collected.
+/// Sections, each with a concept by which to tell that the section was collected.
 const COLLECTED: [(&str, &str); 8] = [
     ("LaunchStats", "waves_per_sm"),
     ("Occupancy", "achieved_occupancy"),

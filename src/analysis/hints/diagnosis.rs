@@ -46,7 +46,7 @@ pub enum Diagnosis {
     Imbalance,
     /// An arithmetic pipe is near its peak.
     Compute,
-    /// Integer and logic instructions fill the pipe although the kernel has another purpose.
+    /// Integer and logic instructions keep a pipe busy although they are not the purpose of the kernel.
     Alu,
     /// The FP64 pipe is the busiest.
     Fp64,
@@ -54,7 +54,7 @@ pub enum Diagnosis {
     Sfu,
     /// Tensor pipes are near their peak.
     Tensor,
-    /// Low-precision, matrix-like work on the ordinary pipes.
+    /// Matrix-like work in low precision runs on the ordinary pipes instead of the tensor cores.
     NoTensor,
     /// Warps wait for instruction fetches.
     InstructionCache,
@@ -83,10 +83,10 @@ pub struct DiagnosisInfo {
     pub id: &'static str,
     pub kind: DiagnosisKind,
     pub meaning: &'static str,
-    /// Effects of this cause, each with a minimum fraction: the cause explains the effect if its gain is at least that
-    /// fraction of the effect's. It is most of it (0.7) if both are ways to fill the GPU, half if the cause is one of
-    /// several reasons for the waiting, and less if the effect is a unit at its limit, because other work may also fill
-    /// it. Our own estimates, verified with the sets in `fixtures/hints`.
+    /// Effects of this cause, each with a minimum fraction: the cause explains an effect if its gain is at least that
+    /// fraction of the effect's gain. The fraction is 0.7 if both cause and effect are about filling the GPU, about
+    /// half if the cause is one of several reasons for waiting, and less if the effect is a unit at its limit, because
+    /// other work may also keep that unit busy. Our own estimates, verified with the sets in `fixtures/hints`.
     pub effects: &'static [(f64, &'static [Diagnosis])],
 }
 
@@ -147,7 +147,7 @@ pub static DIAGNOSES: &[DiagnosisInfo] = &[
     )]),
     row(D::Uncoalesced, "uncoalesced-global", DiagnosisKind::Waste, "few of the fetched bytes are used")
         .explains(&[(0.4, &[D::MemoryLatency, D::DramBandwidth, D::L2Bandwidth, D::L1Bandwidth])]),
-    // A unit at its limit is not the cause while a large part of its work is waste.
+    // While much of its work is waste, a unit at its limit is an effect, not the cause.
     row(D::BankConflicts, "shared-bank-conflicts", DiagnosisKind::Waste, "shared memory accesses collide on the same banks")
         .explains(&[(0.25, &[D::SharedBandwidth, D::L1Bandwidth]), (0.4, &[D::Dependencies, D::Barriers, D::MemoryLatency])]),
     row(D::NoTensor, "no-tensor-cores", DiagnosisKind::Waste, "low-precision matrix-like work does not use the tensor cores")
@@ -213,8 +213,8 @@ impl Diagnosis {
         self.info().is_some_and(|d| d.kind == DiagnosisKind::IdleSlots)
     }
 
-    /// Effects of this cause, each with the minimum fraction of the effect's gain that it must have to explain the
-    /// effect.
+    /// Effects of this cause, each with the minimum ratio of the cause's gain to the effect's for the cause to explain
+    /// it.
     pub fn effects(self) -> &'static [(f64, &'static [Self])] {
         self.info().map_or(&[], |d| d.effects)
     }

@@ -48,7 +48,8 @@ impl FindingId for Diagnosis {
         Self::effects(self)
     }
 
-    /// A guess does not explain a more certain hint, and a little waste does not explain a unit at its limit.
+    /// A cause that is only a guess cannot explain a more certain hint, and a little waste cannot explain a unit at its
+    /// limit.
     fn may_explain(cause: &Hint, effect: &Hint) -> bool {
         cause.sure <= effect.sure.max(Sure::Likely) && (cause.stake >= OUTRANKS_HEALTHY || !effect.id.is_bound())
     }
@@ -80,7 +81,7 @@ impl Hint {
         }
     }
 
-    /// Formats the predicted gain of a kernel of a run, as far as it makes the run shorter.
+    /// Formats the predicted gain, limited to the part by which it makes the whole run shorter.
     pub fn gain_text_in_run(&self, worth: Option<&Worth>) -> String {
         match worth.filter(|w| self.severity != Severity::Healthy && w.saves_nothing()) {
             Some(_) => format!("{} of the kernel; the run would not be shorter", self.details.gain.to_text()),
@@ -88,7 +89,7 @@ impl Hint {
         }
     }
 
-    /// Severity in the run of which the kernel is a part, if the effect on the run is known.
+    /// Severity for the whole run, if the kernel's effect on it is known; otherwise for the kernel.
     pub fn severity_in_run(&self, worth: Option<&Worth>) -> Severity {
         worth.map_or(self.severity, |w| w.severity_in_run(self.severity))
     }

@@ -13,24 +13,25 @@ const fn below(value: f64, source: &'static str) -> Threshold {
 /// Percentage of its peak at which a unit is at its limit. NVIDIA's rules SpeedOfLight.py and HighPipeUtilization.py.
 pub const AT_LIMIT: Threshold = at_least(80.0, "NVIDIA's SpeedOfLight rule");
 
-/// The same for device memory if a quarter to three quarters of its traffic is writes: switching between reads and
-/// writes costs time. Copies, transposes and row softmaxes on an H200 reach 75 to 82 %, kernels that mostly read reach
-/// 88 to 91 %.
+/// Percentage of its peak at which device memory is at its limit if a quarter to three quarters of the traffic is
+/// writes: switching between reads and writes costs time. On an H200, copies, transposes and row softmaxes reach 75 to
+/// 82 %, kernels that mostly read 88 to 91 %.
 pub const MIXED: Threshold = at_least(75.0, "mixed reads and writes top out at 75 to 82%");
 
 /// Share of device memory's peak that the best streams achieve: 89 to 92 % in reports from H200, RTX 4090 and T4.
 pub const ATTAINABLE: f64 = 0.92;
 
-/// The same share for traffic with a quarter to three quarters of writes: copies on an H200 reach at most 82 and 83 %.
+/// Attainable share of device memory's peak if a quarter to three quarters of the traffic is writes: copies on an H200
+/// reach at most 82 to 83 %.
 pub const MIXED_ATTAINABLE: f64 = 0.83;
 
 /// Percentage of its peak at which a unit may be the limit: below it, NVIDIA's `SpeedOfLight.py` reports latency.
 pub const MAY_LIMIT: Threshold = at_least(60.0, "NVIDIA's SpeedOfLight rule");
 
-/// A kernel with all units below this is latency-bound.
+/// If no unit reaches this percentage of its peak, the kernel is latency-bound.
 pub const LATENCY: Threshold = below(60.0, "NVIDIA's SpeedOfLight rule");
 
-/// Share of warp cycles at which a stall reason matters. NVIDIA's `CPIStall.py`.
+/// Share of the warps' cycles, in percent, from which a stall reason matters. NVIDIA's `CPIStall.py`.
 pub const STALL: Threshold = at_least(30.0, "NVIDIA's CPIStall rule");
 
 /// Issue slots used per scheduler and cycle, in percent, below which schedulers count as idle. NVIDIA's
@@ -40,9 +41,9 @@ pub const ISSUE: Threshold = below(60.0, "NVIDIA's IssueSlotUtilization rule");
 /// Share of wavefronts that are due to conflicts. NVIDIA's SharedMemoryConflicts.py.
 pub const CONFLICTS: Threshold = at_least(10.0, "NVIDIA's SharedMemoryConflicts rule");
 
-/// Share of sectors that no access needs. NVIDIA's `UncoalescedAccess.py` warns at any share; the 10 % in the
-/// corresponding rule for shared memory exclude the one extra sector of a misaligned but dense access (1 of 9 for
-/// 32-bit words).
+/// Share of the sectors, in percent, that no access needs. NVIDIA's `UncoalescedAccess.py` warns at any share; its rule
+/// for shared memory starts at 10 %. Our bound lies just above the one extra sector of a misaligned but dense access: 1
+/// of 9 (11 %) for 32-bit words.
 pub const EXCESS: Threshold = at_least(12.0, "above one sector in nine, which mere misalignment explains");
 
 /// Active threads per instruction, of 32 in a warp. NVIDIA's `ThreadDivergence.py`.
@@ -54,11 +55,12 @@ pub const OCCUPANCY: Threshold = below(80.0, "NVIDIA's TheoreticalOccupancy rule
 /// Percentage points between theoretical and achieved occupancy. NVIDIA's `AchievedOccupancy.py`.
 pub const OCCUPANCY_GAP: Threshold = Threshold { op: ">", value: 10.0, source: "NVIDIA's AchievedOccupancy rule" };
 
-/// Maximum number of waves at which the GPU could hold far more blocks. `SpeedOfLight.py` calls fewer than 1 a small
-/// grid; half of that is "well below".
+/// Maximum number of waves for a grid to count as far too small for the GPU. `SpeedOfLight.py` calls fewer than 1 a
+/// small grid; half of that is "well below".
 pub const WAVES: Threshold = Threshold { op: "≤", value: 0.5, source: "half of what NVIDIA's SpeedOfLight rule calls a small grid" };
 
-/// Maximum number of full waves for a partial one to matter: 1/(whole + 1) ≥ 0.2. NVIDIA's `LaunchStatistics.py`.
+/// Maximum number of full waves for which a partial last wave matters: its share of the time, 1/(whole + 1), is then at
+/// least 0.2. NVIDIA's `LaunchStatistics.py`.
 pub const TAIL_WAVES: f64 = 4.0;
 
 /// Minimum duration for percentages to be reliable, in ns: 20 µs. Nsight Compute's Profiling Guide.
@@ -68,12 +70,12 @@ pub const STEADY_NS: f64 = 20_000.0;
 /// kernel, about 2 µs on the device, which is a tenth of 20 µs.
 pub const SHORT: Threshold = below(STEADY_NS, "a launch costs the host 3 to 8 µs, the device 2");
 
-/// Cost of launching an empty kernel on the device, in ns, which is about the same on other chips: one block took 2.05
-/// µs on an H200 under ncu with locked clocks (`fixtures/causes`, `nothing_much`).
+/// Cost of launching an empty kernel on the device, in ns: one block took 2.05 µs on an H200 under ncu with locked
+/// clocks (`fixtures/causes`, `nothing_much`). It is about the same on other chips.
 pub const EMPTY_KERNEL_NS: f64 = 2_000.0;
 
-/// The same cost without a profiler that locks the clocks, in ns: the shortest kernels in a timeline from an H200 took
-/// 0.96 µs.
+/// Cost of launching an empty kernel on the device, in ns, if no profiler locks the clocks: the shortest kernels in a
+/// timeline from an H200 took 0.96 µs.
 pub const EMPTY_IN_TIMELINE_NS: f64 = 1_000.0;
 
 /// Share of local accesses among all L1 accesses at which they matter: 10 %, as for bank conflicts.

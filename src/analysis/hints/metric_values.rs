@@ -1,8 +1,8 @@
 //! Metric values of one launch by concept: measured by ncu, or computed from the launch configuration and the device's
 //! limits.
 //!
-//! Metric names differ between chips; they are resolved once, when the values are collected. Not collected, not a
-//! number, and zero are three different readings.
+//! Metric names differ between chips and are resolved once, when the values are collected. A value that was not
+//! collected, one that is not a number, and zero are three different readings.
 
 use super::super::catalog::{Catalog, Concept, builtin_catalog};
 use super::super::metric::Lookup;
@@ -318,8 +318,8 @@ impl Facts {
         self.positive_value("dram_bytes").or_else(|| both().filter(|b| *b > 0.0)).or_else(by_rate)
     }
 
-    /// Returns true if writes make up a quarter to three quarters of device memory traffic: such a mix costs time.
-    /// False if unknown.
+    /// Returns true if writes make up a quarter to three quarters of device memory traffic, because switching
+    /// directions costs time. False if unknown.
     pub fn has_mixed_traffic(&self) -> bool {
         self.get("dram_bytes_write").zip(self.dram_bytes()).is_some_and(|(w, all)| (0.25..0.75).contains(&(w / all)))
     }

@@ -32,7 +32,7 @@ use rule_context::Case;
 pub fn diagnose(facts: &Facts) -> Vec<Hint> {
     let case = Case::new(facts);
     let mut hints: Vec<Hint> = rules::RULES.iter().filter_map(|rule| rule(&case)).collect();
-    // Other remedies cannot save the cost of the launch itself.
+    // The cost of the launch itself cannot be saved by other remedies.
     let rest = facts.duration_ns().map_or(1.0, |ns| (1.0 - limits::EMPTY_KERNEL_NS / ns).max(0.0));
     for hint in hints.iter_mut().filter(|h| h.id != Diagnosis::LaunchOverhead && h.stake > rest) {
         hint.stake = rest;

@@ -13,8 +13,8 @@ pub fn rank_hints(mut hints: Vec<Hint>) -> Vec<Hint> {
     hints
 }
 
-/// Puts the verdict that a kernel is near its roof first if no cause is worth a tenth of its time; otherwise, the
-/// verdict follows these causes and no longer counts as healthy.
+/// Puts the verdict that a kernel is near its roof first if no cause that is at least likely is worth a tenth of its
+/// time. Otherwise, the verdict follows the causes worth that much and no longer counts as healthy.
 fn place_verdict(hints: &mut Vec<Hint>) {
     let Some(at) = hints.iter().position(|h| h.severity == Severity::Healthy) else { return };
     let mut verdict = hints.remove(at);

@@ -23,7 +23,7 @@ fn metric_name(metric: &str, concept: &str) -> String {
     if metric == concept { String::new() } else { metric.to_owned() }
 }
 
-/// Suffix that states the discount on a bound, if there is one.
+/// Suffix for a bound that was discounted, with the discount; empty without one.
 pub fn discount_note(part: f64) -> String {
     if part >= 0.995 {
         String::new()
@@ -82,18 +82,18 @@ impl<'a> Case<'a> {
         format!("{most}{busy}{}", discount_note(self.waiting_counts()))
     }
 
-    /// Weight of the gain from relieving a unit: 1 from 80 % of its peak on, 0 up to 60 %, linear in between. It is the
+    /// Weight of the gain from relieving a unit: 1 from 80 % of its peak on, 0 up to 60 %, linear in between; the
     /// complement of [`Demand::waiting_counts`].
     pub fn binding_weight(share: f64) -> f64 {
         ((share - 0.6) / 0.2).clamp(0.0, 1.0)
     }
 
-    /// Gain if an SM unit runs at its peak while the SMs have work; cycles without work have separate causes.
+    /// Gain if an SM unit ran at its peak while the SMs have work; cycles without work have causes of their own.
     pub fn headroom(&self, share: f64) -> f64 {
         (self.active - share).max(0.0) * Self::binding_weight(share)
     }
 
-    /// Gain from fully relieving some units, until the next unit is the limit.
+    /// Gain if some units had no work left, until the next unit is the limit.
     pub fn next_roof(&self, besides: &[Unit]) -> (f64, String) {
         match self.demand.busiest_except(besides) {
             Some(Busy { unit, share, .. }) => {
@@ -108,7 +108,7 @@ impl<'a> Case<'a> {
         let measured = self.facts.measured_value(id)?;
         let concept = builtin_catalog().find_concept(id)?;
         let threshold = threshold.filter(|t| t.is_met(measured.value));
-        // Zero counts as evidence only if there is a threshold.
+        // A zero is evidence only if there is a threshold to compare it with.
         if measured.value == 0.0 && threshold.is_none() {
             return None;
         }
@@ -117,7 +117,7 @@ impl<'a> Case<'a> {
             concept: &concept.id,
             metric: metric_name(&measured.metric, &concept.id),
             value: measured.value,
-            // Reports give sector counts the unit byte.
+            // Reports label sector counts with the unit byte.
             unit: if concept.unit == "sector" { concept.unit.as_str().into() } else { measured.unit.clone().into() },
             threshold,
             section: concept.section.as_deref(),

@@ -14,7 +14,7 @@ pub struct Gain {
 }
 
 impl Gain {
-    /// Middle of the expected gain, from the geometric mean of both times after the change. Without an estimate, half
+    /// Middle of the expected gain: the gain at the geometric mean of the two expected times. Without an estimate, half
     /// of the bound.
     pub fn expected_middle(&self) -> f64 {
         self.expected.map_or(self.at_most / 2.0, |(least, most)| 1.0 - ((1.0 - least) * (1.0 - most)).sqrt())

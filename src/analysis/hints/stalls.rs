@@ -1,6 +1,6 @@
 //! Warp stall reasons, as shares of the cycles between two instructions of a warp. By Little's law, the instruction
-//! rate is the number of warps divided by these cycles: without a stall that takes a share *s* of them, the same warps
-//! issue 1/(1−*s*) times as many instructions.
+//! rate is the number of warps divided by these cycles. If a stall that takes a share *s* of them disappears, the same
+//! warps issue 1/(1−*s*) times as many instructions.
 
 use super::metric_values::Facts;
 
@@ -42,7 +42,7 @@ impl Stalls {
             let all: Vec<(&'static str, f64)> =
                 REASONS.iter().filter_map(|r| Some((*r, facts.get(&format!("{from}_{r}"))?.max(0.0)))).collect();
             let total: f64 = all.iter().map(|r| r.1).sum();
-            // Shares are meaningless without the main reasons, or with few samples.
+            // Without the main reasons, or with few samples, shares are meaningless.
             let enough = if from == "pcsamp" { total >= LEAST_SAMPLES } else { total > 0.0 };
             (MAIN.iter().all(|m| all.iter().any(|r| r.0 == *m)) && enough)
                 .then(|| Self { shares: all.into_iter().map(|(r, v)| (r, v / total)).collect(), from })

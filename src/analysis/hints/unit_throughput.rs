@@ -97,7 +97,7 @@ impl Demand {
         let mut all: Vec<Busy> =
             named.filter_map(|&(unit, concept, ..)| Some(Busy { unit, share: facts.share(concept)?, concept })).collect();
         if facts.without_shared() {
-            // The counter also includes wavefronts of other loads.
+            // Without shared memory, its counter contains only wavefronts of other loads.
             all.retain(|b| b.unit != Unit::Shared);
         }
         // If loads, stores and atomics to shared memory were counted separately, exclude shuffles and stores to global
@@ -105,8 +105,8 @@ impl Demand {
         if let (Some(share), Some(b)) = (facts.share("busy_shared_access"), all.iter_mut().find(|b| b.unit == Unit::Shared)) {
             *b = Busy { unit: Unit::Shared, share, concept: "busy_shared_access" };
         }
-        // A stream passes through L2 once: L2's figure, which adds up both directions, contains no more information
-        // than that of device memory.
+        // A stream passes through L2 only once. L2's figure adds up both directions and tells no more than that of
+        // device memory.
         if all.iter().any(|b| b.unit == Unit::Dram && b.share >= TAKES_PART) && Self::is_stream(facts) {
             all.retain(|b| b.unit != Unit::L2);
         }
@@ -181,16 +181,16 @@ impl Demand {
     }
 }
 
-/// Share of its peak at which device memory contributes to a kernel's waiting. Below it, the bytes moved do not
-/// indicate L2's work.
+/// Share of its peak from which device memory contributes to a kernel's waiting. Below it, the bytes moved tell nothing
+/// about L2's work.
 const TAKES_PART: f64 = 0.4;
 
 /// Maximum ratio of L2 bytes to device memory bytes without reuse: streams in the available reports have 1.00 to 1.09,
 /// kernels that reuse data in L2 have 1.5 or more.
 const STREAM: f64 = 1.2;
 
-/// Minimum margin by which a compute or memory figure must exceed the busiest collected unit for a unit that was not
-/// collected to be assumed the busiest.
+/// If NVIDIA's compute or memory figure exceeds the busiest collected unit by at least this, a unit that was not
+/// collected is assumed to be the busiest.
 const UNNAMED: f64 = 0.05;
 
 /// NVIDIA's figures for compute and memory are maxima over many units. If one exceeds all units collected by name, a

@@ -1,5 +1,5 @@
-//! Purpose of memory, inferred from the allocating code and the lifetime. `PyTorch` does not record it. We use the
-//! usual heuristics, which misclassify a parameter that is created in an unusual way.
+//! Purpose of memory, inferred from the allocating code and the lifetime because `PyTorch` does not record it. The
+//! heuristics are the usual ones; they misclassify parameters that are created in an unusual way.
 
 use super::ledger::{Ledger, Life};
 use super::sites::Sites;
@@ -9,7 +9,7 @@ use crate::model::api_call::NONE;
 /// Purpose of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Category {
-    /// Allocated before the report began, by unknown code: usually parameters and optimizer state.
+    /// Allocated before the report began, by code that is not recorded; usually parameters and optimizer state.
     Earlier,
     Parameters,
     Gradients,
@@ -74,7 +74,7 @@ impl<'a> Categories<'a> {
         let hint = self.hints.get(life.stack as usize).copied();
         let start = (life.start != NONE).then(|| self.ledger.event_time(life.start));
         let end = (life.end != NONE).then(|| self.ledger.event_time(life.end));
-        // True if the memory is still held in another step.
+        // True if the memory is held beyond the step in which it was allocated.
         let across = match (start, end) {
             (Some(start), Some(end)) => self.steps.step_at(start) != self.steps.step_at(end),
             (None, _) | (_, None) => true,
@@ -85,8 +85,8 @@ impl<'a> Categories<'a> {
             (_, Some(start), Some(end)) if end - start <= self.soon => Category::Temporary,
             (Some(Hint::Optimizer), ..) => Category::Temporary,
             (Some(Hint::Backward), ..) => Category::Gradients,
-            // Allocations by autograd's engine have no Python stack. Those of other threads may have none either, so
-            // this applies only once a stack has shown that `backward()` ran.
+            // Allocations by autograd's engine have no Python stack, but neither do some by other threads. A missing
+            // stack therefore suggests gradients only once a stack has shown that `backward()` ran.
             (None, Some(start), _) if self.backward.is_some_and(|b| start >= b) => Category::Gradients,
             (Some(Hint::Forward), ..) => Category::Activations,
             (None, None, _) => Category::Earlier,

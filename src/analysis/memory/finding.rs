@@ -31,7 +31,7 @@ impl MemoryVerdict {
     }
 }
 
-/// A problem in a program's memory usage; its cost is a share of the memory concerned.
+/// A problem in a program's memory usage. Its stake is a share of the memory concerned, not of time.
 pub type MemoryFinding = Finding<MemoryVerdict>;
 
 /// Sites and time to which a memory finding refers.

@@ -1,5 +1,5 @@
-//! Distinguishes repetitions within a single pass, such as layers or the parameters of an optimizer, from steps, each
-//! of which runs all of the code.
+//! Distinguishes steps, each of which runs all of the code, from repetitions within one pass, such as layers or the
+//! parameters of an optimizer.
 
 use super::ledger::Ledger;
 use super::sites::Sites;
@@ -7,7 +7,7 @@ use crate::model::api_call::NONE;
 use crate::model::{Frame, Profile};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Share of the repetitions below which code counts as run by only a few.
+/// Code that runs in less than this share of the repetitions counts as run by only a few.
 const FEW: f64 = 1.0 / 3.0;
 
 /// Returns true if a function is the body of a module, by its name in `PyTorch`.
@@ -26,9 +26,9 @@ pub fn is_in_model(sites: &Sites, stack: u32) -> bool {
     })
 }
 
-/// Returns true if repetitions that start at these times are parts of one pass: they are within one range that PyTorch
-/// marked as a step, more happens outside of them than inside, or the last one continues into code of the same
-/// `forward` that the others do not run.
+/// Returns true if repetitions that start at these times are parts of a single pass. That is the case if one of
+/// PyTorch's ranges `ProfilerStep#…` or `Optimizer.…` contains them all, if more happens outside of them than inside,
+/// or if the last one goes on to code of the same `forward` that the others do not run.
 pub fn of_one_pass(profile: &Profile, sites: &Sites, ledger: &Ledger, starts: &[i64]) -> bool {
     let (Some(&first), Some(&last)) = (starts.first(), starts.last()) else { return false };
     let at = |time: i64| ledger.times.partition_point(|&t| t < time);

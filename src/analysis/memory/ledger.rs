@@ -33,7 +33,7 @@ impl Life {
     }
 }
 
-/// An allocation from the driver, or a free.
+/// A request to the driver: an allocation or a free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// Nanoseconds since the session began.
@@ -43,7 +43,7 @@ pub struct Asked {
     pub bytes: i64,
     /// Number of events in the ledger before this request.
     pub after: u32,
-    /// Bytes in the allocator's blocks that were allocated or waiting for a stream at the time of the request.
+    /// Bytes in blocks that were allocated, or freed but still waiting for a stream, at the time of the request.
     pub active: i64,
 }
 
@@ -71,7 +71,7 @@ pub struct Ledger {
     pub reserved: Vec<Point>,
     /// Allocations and frees requested from the driver.
     pub asked: Vec<Asked>,
-    /// Maximum number of bytes allocated or waiting for a stream at the same time.
+    /// Maximum number of bytes that were allocated, or freed but still waiting for a stream, at the same time.
     pub active_peak: u64,
 }
 
@@ -98,8 +98,8 @@ impl Ledger {
         let level = if framework { MemoryLevel::Allocator } else { MemoryLevel::Driver };
         let mut ledger = Self { device: Some(device), level, timed: !memory.untimed, ..Self::default() };
         let mut open: FxHashMap<u64, usize> = FxHashMap::default();
-        // Freed blocks become inactive at once or, if there are `Reusable` events, when their streams have finished
-        // with them.
+        // Freed blocks become inactive at once, unless the report has `Reusable` events: then only when their streams
+        // have finished with them.
         let waits = own().any(|(_, e)| e.level == MemoryLevel::Reusable);
         let (mut active, mut active_peak) = (0_i64, 0_i64);
         let mut changes: Vec<i64> = Vec::new();
@@ -123,8 +123,8 @@ impl Ledger {
                         if let Some(before) = open.insert(event.address, ledger.lives.len())
                             && let Some(life) = ledger.lives.get_mut(before)
                         {
-                            // The report does not record when this block was freed, but two blocks cannot share an
-                            // address.
+                            // The previous block's free was not recorded. It must have been earlier, since two blocks
+                            // cannot share an address.
                             life.end = at;
                             change = change.saturating_sub_unsigned(life.bytes);
                         }
@@ -182,7 +182,7 @@ impl Ledger {
             return u64::try_from(i64::try_from(allocated).unwrap_or(0).saturating_sub(first.bytes)).unwrap_or(0);
         }
         let known = self.lives.iter().filter(|l| l.is_older()).fold(0_u64, |sum, l| sum.saturating_add(l.bytes));
-        // Frees exceed allocations, so the excess must have been allocated before the first event.
+        // If frees exceed allocations, the excess must have been allocated before the first event.
         let (mut sum, mut least) = (0_i64, 0_i64);
         for change in changes {
             sum = sum.saturating_add(*change);

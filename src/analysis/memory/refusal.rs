@@ -70,8 +70,8 @@ pub struct Room {
     pub why: Why,
 }
 
-/// Margin by which the room on the device must exceed a request, as a divisor of the request and in bytes: the driver
-/// needs some memory for itself.
+/// Margin by which the device's free memory must exceed a request, as a divisor of the request (`MARGIN`) and in bytes
+/// (`MARGIN_BYTES`): the driver needs some for itself.
 const MARGIN: u64 = 10;
 const MARGIN_BYTES: u64 = 64 << 20;
 /// Sizes that the allocator requests from the driver: segments of 2 MiB for small blocks, of 20 MiB for blocks below 10
@@ -80,11 +80,11 @@ const SMALL: u64 = 1 << 20;
 const UNIT: u64 = 2 << 20;
 const MIDDLE: u64 = 10 << 20;
 const LARGE: u64 = 20 << 20;
-/// Divisor of the request: a cause must account for at least this fraction of it.
+/// A cause must account for at least the request divided by this, i.e. half of it.
 const PART: u64 = 2;
 /// Maximum number of private pools whose creators are looked up.
 pub const NAMED: usize = 3;
-/// Minimum number of refusals, with different amounts held, to infer a limit.
+/// Minimum number of refusals, at different amounts of memory held, from which a limit is inferred.
 const SHOW_LIMIT: usize = 2;
 
 /// Bytes that an allocation requests from the driver.

@@ -122,7 +122,7 @@ pub fn is_library(frame: &Frame) -> bool {
 /// Returns the innermost informative frame, and the program's own innermost frame.
 fn key_frames(stacks: &Stacks, stack: u32) -> (Option<&Frame>, Option<&Frame>) {
     let own = stacks.frames_of(stack).find(|f| !is_native(f) && !is_library(f));
-    // Among C++ frames, users recognize the operator.
+    // Users do not know most C++ frames, but they recognize the operator.
     let inner =
         stacks.frames_of(stack).find(|f| !is_native(f)).or_else(|| stacks.frames_of(stack).find(|f| f.function.starts_with("at::_ops::")));
     (inner, own)

@@ -39,11 +39,11 @@ pub struct DeviceUsage {
 pub struct Free {
     /// Bytes in entirely free segments, which can be returned to the driver.
     pub whole: u64,
-    /// Bytes between blocks in use.
+    /// Free bytes in segments that also contain blocks in use.
     pub split: u64,
     /// Largest free block, bytes.
     pub largest: u64,
-    /// Number of free blocks in segments in use, and size of the largest, bytes.
+    /// Number of free blocks in segments that also contain blocks in use, and size of the largest one, bytes.
     pub pieces: u64,
     pub largest_piece: u64,
     /// Number of free blocks with blocks in use on both sides, and their total bytes.

@@ -1,4 +1,5 @@
-//! Builds the range tree: assigns ranges to threads and operations to the ranges around their calls, and adds up times.
+//! Builds the range tree: nests the ranges of each thread, assigns operations to the ranges around their calls, and
+//! adds up times.
 
 use super::node::{Node, RangeTree};
 use crate::analysis::flops::Operators;
@@ -10,11 +11,10 @@ use crate::model::{Cancel, Profile, Range, RangeKind, RangeOrigin};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Maximum number of enclosing ranges to which an operation's time is added: deeper nesting is not a plausible program
-/// structure.
+/// Maximum number of enclosing ranges to which an operation's time is added; no plausible program nests more deeply.
 const DEEPEST: usize = 256;
 
-/// Operators of the backward pass, as named by autograd's engine.
+/// Prefix of the operators that autograd's engine opens around the backward pass.
 const ENGINE: &str = "autograd::engine::evaluate_function";
 
 /// A range and the running sums of its operations.
@@ -22,14 +22,14 @@ const ENGINE: &str = "autograd::engine::evaluate_function";
 struct Instance {
     parent: u32,
     node: u32,
-    /// First start and last end of the range's operations, and the time in between during which at least one of them
-    /// ran.
+    /// First start and last end of the range's operations, and the time in which at least one of them ran, ns.
     first: i64,
     until: i64,
     busy: i64,
-    /// Time of the backward pass, which is outside the span of the forward pass's operations.
+    /// Device time of joined backward operators, ns. It is kept apart because it lies outside the span of the forward
+    /// operations.
     later: i64,
-    /// True if the parent is a forward operator.
+    /// True for a backward operator whose parent is its forward operator rather than the range around it.
     joined: bool,
 }
 
@@ -40,7 +40,7 @@ struct Builder<'a> {
     ids: FxHashMap<(u32, u32, RangeOrigin, bool), u32>,
     /// End assigned to ranges that are still open at the end of the report.
     end_of_all: i64,
-    /// Name pattern of each name, as an index into `texts`.
+    /// Index into `texts` of each name's pattern.
     likes: Vec<u32>,
     texts: Vec<String>,
     instances: Vec<Instance>,
@@ -50,10 +50,10 @@ struct Builder<'a> {
     of_process: Vec<(i64, i64, u32)>,
 }
 
-/// Node of an instance whose parents are being resolved.
+/// Marks an instance whose ancestors are still being resolved, to detect cycles.
 const PENDING: u32 = NONE - 1;
 
-/// Matches operators of the backward pass with those of the forward pass: autograd gives both the same sequence number.
+/// Matches backward operators with their forward operators, to which autograd gives the same sequence number.
 #[derive(Default)]
 struct Backward {
     /// First operator with each sequence number: start, instance, thread.
@@ -72,7 +72,8 @@ impl Backward {
 
     fn link_instances(self, instances: &mut [Instance]) {
         for (sequence, instance, thread) in self.engine {
-            // Without gradients, every operator has sequence number 0; a backward pass runs on another thread.
+            // Without gradients, all operators have sequence number 0, so require another thread: that is where a
+            // backward pass runs.
             if let Some(&(_, first, _)) = self.forward.get(&sequence).filter(|f| f.2 != thread) {
                 (instances[instance as usize].parent, instances[instance as usize].joined) = (first, true);
             }
@@ -222,7 +223,8 @@ impl<'a> Builder<'a> {
         self.nodes_of_instances();
     }
 
-    /// Start and end of a range. Ranges that are still open all end at the same time, after everything else.
+    /// Start and end of a range. Ranges that are still open when the report ends are given a common end after
+    /// everything else.
     fn range_times(&self, row: u32) -> (i64, i64) {
         let range = self.profile.ranges.get(row as usize);
         let start = clamp_time(range.start);
@@ -235,7 +237,7 @@ impl<'a> Builder<'a> {
         (start < to && (end > from || start >= from)).then(|| (start.max(from), end.min(to)))
     }
 
-    /// Returns true if `start` is inside the window.
+    /// Returns true if `start` is inside the window, or if there is no window.
     fn began_inside(&self, start: i64) -> bool {
         self.window.is_none_or(|(from, to)| (from..to).contains(&start))
     }
@@ -243,17 +245,18 @@ impl<'a> Builder<'a> {
     /// Merges instances with the same name pattern and parent node into one node, and adds up their host times.
     fn nodes_of_instances(&mut self) {
         let lists = std::mem::take(&mut self.by_thread);
-        // Instances are numbered thread by thread.
+        // Instances are numbered thread by thread, so this list maps an instance to its row.
         let rows: Vec<u32> = lists.iter().flatten().map(|&(row, _)| row).collect();
         let mut up = Vec::new();
         for at in 0..rows.len() {
-            // A forward operator may be on a later thread, so walk up to an instance that has a node.
+            // The parent may be a forward operator of a thread that comes later, so walk up to an instance that already
+            // has a node.
             let mut instance = at;
             while self.instances[instance].node == NONE {
                 self.instances[instance].node = PENDING;
                 up.push(instance);
                 match self.instances.get(self.instances[instance].parent as usize) {
-                    // A cycle is not a plausible program structure: cut the link.
+                    // No plausible program has a cycle of ranges: cut the link.
                     Some(parent) if parent.node == PENDING => {
                         (self.instances[instance].parent, self.instances[instance].joined) = (NONE, false);
                         break;
@@ -271,7 +274,7 @@ impl<'a> Builder<'a> {
                 let Some((start, end)) = self.clip_to_window(start, end) else { continue };
                 self.add_time(node, start, end);
                 if let Some(&row) = rows.get(parent as usize).filter(|_| !joined) {
-                    // A range that was not popped in order extends beyond its parent.
+                    // A range that was not popped in order may extend beyond its parent, so count only the part inside.
                     self.nodes[parent_node as usize].own -= self.range_times(row).1.min(end) - start;
                 }
             }
@@ -323,7 +326,7 @@ impl<'a> Builder<'a> {
             if let OperationRow::Launch(row) = op.row {
                 of_launch[row as usize] = self.instances[instance as usize].node;
             }
-            // Above a forward operator, add only the part of this operation's time that was new to its backward
+            // Ancestors of a forward operator get only the part of this operation's time that was new to the backward
             // operator.
             let mut joined = None;
             for _ in 0..DEEPEST {
@@ -362,7 +365,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds up the time during which all devices were idle while each range was open.
+    /// For each node, adds up the time during which its ranges were open and all devices were idle.
     fn add_idle_times(&mut self) {
         let mut busy = Intervals::default();
         for op in DeviceOps::from_profile(self.profile).iter() {
@@ -422,7 +425,7 @@ impl<'a> Builder<'a> {
         let list = self.by_thread.get(thread)?;
         let ranges = &self.profile.ranges;
         let until = list.partition_point(|&(row, _)| ranges.get(row as usize).start <= time);
-        // The last range that started or, if that one has ended, a range around it.
+        // Start with the last range that was opened; if it has ended, try the ranges around it.
         let mut at = list.get(until.checked_sub(1)?)?.1;
         let base = list.first()?.1;
         loop {
@@ -431,14 +434,14 @@ impl<'a> Builder<'a> {
                 return Some(at);
             }
             at = self.instances.get(at as usize)?.parent;
-            // A forward operator is on another thread.
+            // A parent on another thread is a forward operator, which does not enclose the operation.
             if at == NONE || at < base || (at - base) as usize >= list.len() {
                 return None;
             }
         }
     }
 
-    /// Removes nodes that are entirely outside the window; nodes come after their parents.
+    /// Removes nodes without ranges or operations in the window. Nodes always come after their parents.
     fn prune_nodes(&mut self, of_launch: &mut [u32]) {
         let mut kept: Vec<bool> = self.nodes.iter().map(|n| n.count > 0 || n.kernels + n.copies + n.collectives > 0).collect();
         for id in (0..self.nodes.len()).rev() {

@@ -23,7 +23,8 @@ pub struct Node {
     pub max: i64,
     /// Total length without the time in children on the same thread.
     pub own: i64,
-    /// Time during which the devices ran operations launched inside: the union within each range, summed over ranges.
+    /// Time during which a device ran operations launched inside, counting overlapping operations of one range once,
+    /// and summed over ranges.
     pub busy: i64,
     /// Time from the first to the last operation launched inside, summed over ranges.
     pub projected: i64,
@@ -38,7 +39,7 @@ pub struct Node {
     pub first: i64,
     /// Latest end.
     pub last: i64,
-    /// A name that occurs in the report, used as the capture range of a re-run.
+    /// Index of one of the merged names, used as the capture range of a re-run.
     pub example: u32,
     /// True if ranges with different names are merged.
     pub mixed: bool,
@@ -63,7 +64,7 @@ pub struct RangeTree {
     pub roots: Vec<u32>,
     /// Innermost node around each launch; [`NONE`](crate::model::range::NONE) outside of all ranges.
     pub of_launch: Arc<Vec<u32>>,
-    /// Device time launched outside of all ranges, and total device time, ns: sums of durations.
+    /// Device time of operations launched outside of all ranges, and of all operations, ns: sums of durations.
     pub outside: (i64, i64),
 }
 

@@ -13,8 +13,8 @@ pub struct Moment {
     pub ready: i64,
     /// Time at which the last rank left.
     pub end: i64,
-    /// False if the collective is at the start of a capture or an accident: such collectives do not count toward the
-    /// ranks' waits.
+    /// False if the collective is at the start of a capture or an accident, and therefore excluded from the ranks'
+    /// waits.
     pub judged: bool,
 }
 
@@ -69,8 +69,8 @@ impl Aligned {
         low..high.max(low)
     }
 
-    /// Returns the indices of the collectives with the longest waits, longest first. If any are evaluated, the others
-    /// are omitted.
+    /// Returns the indices of the `most` collectives with the longest waits, longest first. Collectives that are
+    /// excluded from the ranks' waits are returned only if there are no others.
     pub fn longest_waits(&self, most: usize) -> Vec<usize> {
         let any = self.list.iter().any(|m| m.judged);
         let mut all: Vec<usize> = (0..self.list.len()).filter(|&i| self.list[i].judged || !any).collect();
@@ -86,7 +86,7 @@ impl Aligned {
         [after.checked_sub(1), Some(after).filter(|&a| a < self.list.len())].into_iter().flatten().min_by_key(distance)
     }
 
-    /// Length of a window that contains a few collectives, ns.
+    /// Length of a window that contains a few collectives, ns: six times the median distance between collectives.
     pub fn usual_window(&self) -> i64 {
         let mut gaps: Vec<i64> = self.list.windows(2).map(|w| w[1].ready - w[0].ready).filter(|g| *g > 0).collect();
         gaps.sort_unstable();

@@ -3,7 +3,8 @@
 use super::matching::Together;
 use super::nccl;
 
-/// Offset of a rank's clock from the common clock, which is the clock of the first rank with the most collectives.
+/// Offset of a rank's clock from the common clock. The common clock is that of the rank with the most collectives (the
+/// first one if there are several).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Offset {
     /// Amount by which the rank's clock is ahead at `at`, ns.
@@ -14,7 +15,8 @@ pub struct Offset {
     pub at: i64,
     /// Spread of a collective's ends on the common clock, ns: twice the standard deviation, estimated from the median.
     pub uncertainty: i64,
-    /// Number of collectives used; if 0, the report's clock is unchanged.
+    /// Number of collectives on which the offset is based; 0 for the reference rank, and for ranks aligned only by
+    /// their reports' epochs.
     pub by: usize,
 }
 
@@ -34,7 +36,7 @@ impl Offset {
 
 /// Maximum number of collectives to use when comparing two clocks.
 const LOOKED_AT: usize = 400;
-/// Minimum number of pairs, and minimum time span in ns, to distinguish drift from chance.
+/// Minimum number of pairs, and minimum time that they span in ns, for drift to be distinguishable from chance.
 const FOR_DRIFT: (usize, i64) = (16, 1_000_000_000);
 /// Maximum long-term drift of a computer's clock, ns per ns (crystals are accurate to within 100 ppm).
 const MOST_DRIFT: f64 = 5e-4;
@@ -84,8 +86,8 @@ pub fn fit_offset(pairs: &[(i64, i64)]) -> Option<Offset> {
     })
 }
 
-/// Returns the clock offsets of `n` ranks. Ranks that share no collectives with the others, directly or through a third
-/// rank, keep their report's clock, aligned by `epochs`.
+/// Returns the clock offsets of `n` ranks. A rank that shares no collectives with the others, directly or through other
+/// ranks, is aligned only by its report's `epochs`, i.e. by the machines' clocks.
 pub fn align_clocks(n: usize, list: &[Together], epochs: &[Option<i64>]) -> Vec<Offset> {
     let mut by_rank: Vec<Vec<usize>> = vec![Vec::new(); n];
     for (i, c) in list.iter().enumerate().filter(|(_, c)| nccl::leaves_together(c.kind)) {
@@ -96,7 +98,7 @@ pub fn align_clocks(n: usize, list: &[Together], epochs: &[Option<i64>]) -> Vec<
     let mut out: Vec<Option<Offset>> = vec![None; n];
     let Some(reference) = (0..n).max_by_key(|&r| (by_rank[r].len(), std::cmp::Reverse(r))) else { return Vec::new() };
     out[reference] = Some(Offset { uncertainty: 0, ..Offset::default() });
-    // Extend the alignment from aligned ranks to the ranks that share collectives with them.
+    // Starting from the reference, extend the alignment to the ranks that share collectives with an aligned rank.
     let mut known = vec![reference];
     while let Some(from) = known.pop() {
         let own = out[from].unwrap_or_default();

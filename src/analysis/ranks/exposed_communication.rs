@@ -1,4 +1,5 @@
-//! Exposed collectives on all ranks: time spent waiting for other ranks, time in transfers, and the affected steps.
+//! Exposed collectives on all ranks: the time spent waiting for other ranks, the time spent in transfers, and the step
+//! in which they matter most.
 
 use super::job_result::{Job, Member};
 use super::nccl;
@@ -19,7 +20,8 @@ struct Open {
     transfer: f64,
 }
 
-/// Share of a rank's collective time spent in sends and receives, which count as pipeline bubbles, not as collectives.
+/// Share of a rank's collective time that is spent in sends and receives. These count as pipeline bubbles rather than
+/// as exposed collectives.
 fn to_one(digest: &Digest) -> f64 {
     let point: Vec<bool> = digest.kinds.iter().map(|k| nccl::point_to_point(nccl::collective_kind(&k.name))).collect();
     let (mut one, mut any) = (0i64, 0i64);
@@ -75,7 +77,7 @@ fn worst_step(job: &Job, all: &[Digest]) -> Option<(u32, f64, f64, Vec<Place>)> 
 /// Maximum number of places per finding.
 const PLACES: usize = 4;
 
-/// Returns a finding if the transfers alone justify one; other findings report the waiting.
+/// Returns a finding if the transfers alone take enough time; waiting for other ranks is covered by other findings.
 pub fn find_exposed(all: &[Digest], job: &Job) -> Option<Finding> {
     let ranks: Vec<Open> = job.ranks.iter().filter_map(|m| exposed_shares(m, &all[m.digest])).collect();
     if ranks.len() < 2 || job.matches.list.is_empty() {
@@ -93,7 +95,7 @@ pub fn find_exposed(all: &[Digest], job: &Job) -> Option<Finding> {
     } else {
         String::new()
     };
-    // The collective time that the screen shows for a rank includes sends and receives.
+    // The screen's collective time of a rank includes sends and receives, so mention them.
     let messages = mean(|r| r.messages);
     let more = if messages > 0.01 { format!("; sends and receives take another {}", format_share(messages)) } else { String::new() };
     let waiting = exposed - transfer;

@@ -16,36 +16,36 @@ pub const OF_JOBS: [Verdict; 5] =
     [Verdict::Straggler, Verdict::RankImbalance, Verdict::SlowLink, Verdict::PipelineBubble, Verdict::CommExposed];
 /// Minimum share of all waiting that the stragglers must cause.
 const MOSTLY: f64 = 0.7;
-/// At most one in this many ranks can be a straggler; a larger share is not an exception.
+/// At most one in this many ranks can be a straggler; if more ranks are late, lateness is not the exception.
 const ONE_OF: usize = 8;
 /// Number of time slices over which waits are summed.
 const SLICES: i64 = 40;
 /// Minimum share of the slices in which each of several stragglers must be late.
 const AGAIN: f64 = 0.25;
-/// Cap on the wait counted per slice, as a multiple of the usual wait in a slice: after one long pause, a rank stays
-/// late for several steps.
+/// Cap on the wait counted per slice, as a multiple of the usual wait in a slice. It limits the effect of a single long
+/// pause, after which a rank stays late for several steps.
 const FEW: i64 = 4;
-/// Fraction of the lateness that a rank's own kernels must explain for computing to be the cause. One delay can cause
-/// several waits, so the waits add up to more than the additional kernel time.
+/// Fraction of the lateness that a rank's additional kernel time must reach for computing to be the cause. Less than 1,
+/// because one delay can cause several waits, which add up to more than the delay itself.
 const BY_KERNELS: f64 = 0.25;
-/// Fraction of the lateness that additional idle time in one function must explain for the function to be named. One
-/// delay may cause several waits, and work queued earlier may partly hide a delay.
+/// Fraction of the lateness that additional idle time in one function must reach for the function to be named. Less
+/// than 1, because one delay can cause several waits, and work queued earlier may partly hide it.
 const BY_LINE: f64 = 0.25;
 /// Minimum mean lateness of a straggler, as a share of the window (5 % of a step in triage practice).
 const LATE: f64 = 0.05;
-/// Minimum ratio of a collective's duration in one group to its duration in other groups for the group's link to count
-/// as slow. Our bound: links of one kind are within a few percent.
+/// Minimum ratio of a collective's duration in one group to that in other groups for the group's link to count as slow.
+/// Our own choice: links of one kind differ by no more than a few percent.
 const SLOWER: f64 = 1.5;
-/// Maximum size ratio of comparable messages.
+/// Maximum ratio of the sizes of two messages whose durations are compared.
 const ALIKE: f64 = 1.25;
 /// Minimum number of collectives to evaluate a link.
 const FOR_LINK: usize = 20;
-/// Minimum share of the window that a rank must spend only waiting for data from other ranks. Our bound: a pipeline of
-/// p stages and m batches idles for (p−1)/(m+p−1) of the time.
+/// Minimum share of the time that ranks must spend, on average, doing nothing but waiting for data from other ranks.
+/// Our own choice, for comparison: a pipeline of p stages and m batches idles for (p−1)/(m+p−1) of the time.
 const BUBBLE: f64 = 0.10;
 
-/// Minimum distance between the ends of matched arrivals, as a fraction of their duration, at which they cannot belong
-/// to one collective.
+/// Distance between the ends of matched arrivals, as a fraction of the collective's duration, beyond which they cannot
+/// belong to one collective.
 const APART: f64 = 0.5;
 
 pub fn add_findings(all: &[Digest], job: &mut Job) {
@@ -55,7 +55,7 @@ pub fn add_findings(all: &[Digest], job: &mut Job) {
     if !job.matches.list.is_empty() {
         judge_stragglers(all, job, span, total, &mut findings);
         if let Some((mut slow, ranks)) = slow_link(job, span) {
-            // Ranks on a slow link arrive late in all other collectives.
+            // A slow link makes its ranks arrive late in all other collectives, so they are not stragglers.
             if job.stragglers.iter().all(|s| s.why == Late::Host && ranks.contains(&s.rank)) {
                 let late = findings.iter().map(|f| f.stake).fold(0.0, f64::max);
                 slow.stake = slow.stake.max(late);
@@ -66,7 +66,7 @@ pub fn add_findings(all: &[Digest], job: &mut Job) {
         }
     }
     findings.extend(find_bubbles(all, job));
-    // Arrivals that do not end together do not belong to one collective, so discard the match.
+    // If matched arrivals do not end together, the match is wrong: discard it.
     let unsure = (!job.matches.list.is_empty()).then(|| mismatch_remark(job)).flatten();
     if unsure.is_some() {
         findings.retain(|f| f.id == Verdict::PipelineBubble);
@@ -79,7 +79,8 @@ pub fn add_findings(all: &[Digest], job: &mut Job) {
     job.remarks.extend(unsure.clone());
     job.remarks.extend(single_delays(job, span).filter(|_| unsure.is_none()));
     job.findings = findings;
-    // Causes before effects: evaluate the remaining exposed time after the waits between ranks.
+    // Causes before effects: exposed communication is evaluated after the waits between ranks, and only for the time
+    // that these do not explain.
     if unsure.is_none() {
         let mut finding = exposed_communication::find_exposed(all, job);
         if let Some(finding) = &mut finding {
@@ -108,8 +109,8 @@ fn shared_time(all: &[Digest], job: &Job) -> i64 {
     let when = &job.waits.when;
     match (when.first(), when.last()) {
         (Some(first), Some(last)) if last.0 > first.0 => {
-            // Add the interval of the first collective, whose wait precedes its end: n ends have n − 1 intervals
-            // between them.
+            // Include the interval that precedes the first collective, because its wait is counted: n ends have only n
+            // − 1 intervals between them.
             let ends = 1 + when.windows(2).filter(|w| w[0].0 != w[1].0).count();
             let between = last.0.saturating_sub(first.0) as f64;
             ((between * ends as f64 / (ends - 1) as f64) as i64).min(whole)
@@ -118,7 +119,8 @@ fn shared_time(all: &[Digest], job: &Job) -> i64 {
     }
 }
 
-/// Confidence in the match: it relies on order unless the reports number the collectives.
+/// Confidence in the match of collectives: certain only if the reports number them, otherwise they are matched by
+/// order.
 fn match_confidence(job: &Job) -> Sure {
     if job.matches.groups.iter().all(|g| g.numbered) { Sure::Certain } else { Sure::Likely }
 }
@@ -208,8 +210,8 @@ fn judge_stragglers(all: &[Digest], job: &mut Job, span: f64, total: i64, findin
     }
 }
 
-/// Average share of time that the other ranks spend in exposed collectives, excluding the few longest waits; 1 if
-/// unknown.
+/// Average share of their time that the other ranks spend in exposed collectives, not counting their few longest waits;
+/// 1 if exposed time is unknown.
 fn exposed_share(job: &Job, row: usize) -> f64 {
     let others = job.ranks.iter().enumerate().filter(|(r, m)| *r != row && m.judged > 0);
     let open: Vec<f64> = others.map(|(_, m)| m.exposed.saturating_sub(m.waited_longest).max(0) as f64 / m.judged as f64).collect();
@@ -217,13 +219,14 @@ fn exposed_share(job: &Job, row: usize) -> f64 {
     if known { open.iter().sum::<f64>() / open.len().max(1) as f64 } else { 1.0 }
 }
 
-/// Formats the share of time that other ranks wait for a rank, and the portion in which nothing else runs.
+/// Formats the share of time for which other ranks wait for a rank (`share`), and the part of it in which nothing else
+/// runs (`alone`).
 fn format_waited(share: f64, alone: f64) -> String {
     let of = format!("{} of the time", format_share(share));
     if share - alone > 0.01 { format!("{of} (in {} nothing else runs)", format_share(alone)) } else { of }
 }
 
-/// Waiting time by time slice, ns: for any rank, and for this rank.
+/// Waiting time by time slice, ns: caused by any rank, and caused by this rank.
 fn waits_by_slice(job: &Job, digest: usize) -> (Vec<i64>, Vec<i64>) {
     let when = &job.waits.when;
     let (mut all, mut own) = (vec![0i64; SLICES as usize], vec![0i64; SLICES as usize]);
@@ -242,10 +245,10 @@ fn waits_by_slice(job: &Job, digest: usize) -> (Vec<i64>, Vec<i64>) {
 /// Time that others waited for a rank, ns, with each slice capped at `FEW` times the usual wait.
 fn capped_wait(job: &Job, digest: usize) -> f64 {
     let (all, own) = waits_by_slice(job, digest);
-    // Only use slices with any waiting: a short capture has few collectives.
+    // Use only slices in which some rank waited, because in a short capture, many slices have no collectives.
     let mut own: Vec<i64> = own.into_iter().zip(all).filter(|(_, all)| *all > 0).map(|(own, _)| own).collect();
     own.sort_unstable();
-    // A share `AGAIN` of the slices reaches the usual wait.
+    // The usual wait is reached in a share of `AGAIN` of the slices.
     let usual = own.get(((1.0 - AGAIN) * own.len() as f64) as usize).copied().unwrap_or(0);
     own.iter().map(|&ns| ns.min(usual.saturating_mul(FEW)) as f64).sum()
 }
@@ -258,19 +261,21 @@ fn late_slice_share(job: &Job, digest: usize) -> f64 {
     own.iter().filter(|&&o| o as f64 >= mean * 0.25 && o > 0).count() as f64 / waited.max(1) as f64
 }
 
-/// Returns the reason why a rank is late, the additional time of its kernels compared with its peers, and the reason in
+/// Returns the reason why a rank is late, the additional kernel time compared with its peers in ns, and the reason in
 /// words.
 fn late_cause(all: &[Digest], job: &Job, row: usize, late: i64) -> (Late, i64, String) {
     let member = &job.ranks[row];
     let own = &all[member.digest];
-    // Peers do the same work, unlike other pipeline stages and other experts.
+    // Peers are the ranks of the largest common group; other ranks, such as other pipeline stages or experts, do
+    // different work.
     let peers: Vec<usize> = {
         let groups = job.matches.groups.iter().filter(|g| g.ranks.contains(&u32::try_from(member.digest).unwrap_or(u32::MAX)));
         let widest = groups.max_by_key(|g| g.ranks.len());
         let of_group = widest.map(|g| g.ranks.iter().map(|&r| r as usize).collect::<Vec<_>>());
         of_group.unwrap_or_else(|| (0..all.len()).collect())
     };
-    // Captures with more steps have more kernels, so compare the time per collective.
+    // A capture with more steps has more kernel time; if the captures differ, scale the time to the matched
+    // collectives.
     let counts: Vec<usize> = all.iter().map(|d| d.collectives().count()).collect();
     let alike = peers.iter().all(|&i| counts[i] == counts[member.digest]);
     let matched = job.matches.list.iter().filter(|c| c.arrivals.iter().any(|a| a.rank as usize == member.digest)).count();
@@ -304,8 +309,8 @@ fn function_name(label: &str) -> &str {
     label.rsplit_once(':').filter(|l| is_line(l.1)).map_or(label, |l| l.0)
 }
 
-/// Returns the function in which a rank's GPU is idle longest compared with an average peer, and the excess, ns, if
-/// that explains the rank's lateness. Unless at least one peer has functions, we do not know what is usual.
+/// Returns the function in which a rank's GPU is idle longer than a typical peer's, and the excess in ns, if that
+/// explains the rank's lateness. `None` if no peer has functions, because the usual time is then unknown.
 fn late_line(all: &[Digest], own: usize, peers: &[usize], late: i64) -> Option<(String, i64)> {
     let others: Vec<&Digest> = peers.iter().filter(|&&i| i != own).map(|&i| &all[i]).filter(|d| !d.host_lines.is_empty()).collect();
     if others.is_empty() {
@@ -370,8 +375,8 @@ fn straggler_finding(
 /// Detects waiting that is not caused by a single rank.
 fn find_imbalance(all: &[Digest], job: &Job, span: f64, total: i64) -> Option<Finding> {
     let worst = job.ranks.iter().max_by_key(|m| m.late)?;
-    // If most waiting is for one rank that is not a straggler, the cause is a single delay, or computing hides the
-    // waiting.
+    // Most waiting is for one rank, but that rank was not found to be a straggler: the cause is a single delay, or
+    // computing hides the waiting.
     if worst.late as f64 >= MOSTLY * total as f64 {
         return None;
     }
@@ -421,7 +426,7 @@ struct Timed {
 
 /// Finds groups whose collectives take longer than the same collectives in other groups.
 fn slow_link(job: &Job, span: f64) -> Option<(Finding, Vec<u32>)> {
-    // Use the duration on the last rank to arrive, which does not wait.
+    // The last rank to arrive does not wait, so its duration is that of the transfer.
     let mut times: BTreeMap<_, (Vec<i64>, Vec<u64>)> = BTreeMap::new();
     for c in &job.matches.list {
         let last = c.last_arrival()?;
@@ -439,7 +444,8 @@ fn slow_link(job: &Job, span: f64) -> Option<(Finding, Vec<u32>)> {
         }
     }
     let alike = |a: u64, b: u64| a == b || (a > 0 && b > 0 && a.max(b) as f64 <= ALIKE * a.min(b) as f64);
-    // Median for the same collective in other groups; with only two groups, we cannot tell which one is normal.
+    // Median duration of the same collective in other groups. At least two other groups are needed: with one, we could
+    // not tell which of the two is normal.
     let usual = |of: &Timed| {
         let same = |g: &&Timed| g.group != of.group && (g.kind, g.size) == (of.kind, of.size) && alike(g.bytes, of.bytes);
         let mut others: Vec<i64> = groups.iter().filter(same).map(|g| g.time).collect();
@@ -477,12 +483,12 @@ fn slow_link(job: &Job, span: f64) -> Option<(Finding, Vec<u32>)> {
     Some((finding, ranks))
 }
 
-/// Detects ranks that wait for data from other ranks.
+/// Detects pipeline bubbles: ranks that do nothing but wait for data from other ranks.
 fn find_bubbles(all: &[Digest], job: &Job) -> Option<Finding> {
     let mut shares: Vec<(f64, u32)> = Vec::new();
     for member in &job.ranks {
         let digest = &all[member.digest];
-        // NCCL's kernel for sends and receives also runs all-to-all: only the framework's data distinguishes them.
+        // NCCL uses the same kernel for sends, receives and all-to-all; only data from the framework tells them apart.
         let point: Vec<bool> = digest
             .kinds
             .iter()

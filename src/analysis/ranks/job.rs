@@ -62,7 +62,7 @@ pub fn build_job(all: &[Digest]) -> Job {
             .to_owned(),
         );
     }
-    // Findings about one job need not hold for ranks of several jobs.
+    // If the ranks belong to several jobs, comparing all of them would be meaningless.
     if jobs == 1 {
         findings::add_findings(all, &mut out);
     }

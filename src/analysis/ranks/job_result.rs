@@ -62,7 +62,7 @@ pub struct Member {
     pub late: i64,
     /// Time that this rank waited for others.
     pub waited: i64,
-    /// Time spent in this rank's few longest waits, which are not evaluated.
+    /// Time that this rank spent in the few longest waits, which are excluded from the evaluation.
     pub waited_longest: i64,
     pub clock: Offset,
 }
@@ -80,8 +80,8 @@ pub struct Link {
     pub time: i64,
     /// Bus bandwidth, bytes per second: the median over all collectives of known size.
     pub bus: Option<f64>,
-    /// Bandwidth of the links between these GPUs, bytes per second, and the name of the links, if all ranks are on one
-    /// machine.
+    /// Bandwidth of the links between the GPUs, bytes per second, and the name of the links; `None` if unknown or if
+    /// the ranks are on several machines.
     pub peak: Option<(f64, &'static str)>,
     pub algorithm: String,
     /// Total waiting time in these collectives, averaged over the ranks, ns.
@@ -116,7 +116,7 @@ pub struct Job {
     pub findings: Vec<Finding>,
     /// Missing data and other problems in the reports.
     pub remarks: Vec<String>,
-    /// True if matched arrivals cannot belong to one collective, in which case the waits between ranks are unknown.
+    /// True if the match turned out to be wrong, in which case the waits between ranks are unknown.
     pub unsure: bool,
 }
 
@@ -155,7 +155,7 @@ impl Job {
         if self.jobs > 1 { format!("{ranks} of {}", format_count(self.jobs, "job")) } else { ranks }
     }
 
-    /// Number of matched collectives, including those that were thinned out.
+    /// Number of matched collectives, including those that the digests dropped to limit their size.
     pub fn matched_count(&self) -> u64 {
         self.matches.list.len() as u64 * self.matches.each.unsigned_abs()
     }
@@ -178,7 +178,8 @@ impl Job {
             for &(end, rank, ns) in self.waits.when.iter().filter(|w| w.1 as usize == member.digest) {
                 let own = member.clock.own_time(end);
                 debug_assert_eq!(rank as usize, member.digest);
-                // A collective ends in its own step, or just after it.
+                // A collective counts toward the step in which it ends; one that ends just when a step starts belongs
+                // to the step before.
                 let at = steps.partition_point(|s| s.start <= own.saturating_sub(1));
                 if let Some(cell) = at.checked_sub(1).and_then(|i| cells.get_mut(i)) {
                     cell.late += ns;

@@ -1,4 +1,5 @@
-//! Step numbers set by the program or its framework: a step has the same number on all ranks.
+//! Step numbers set by the program or its framework. They serve to align ranks, because a step has the same number on
+//! all of them.
 
 use crate::analysis::name_pattern::name_pattern;
 use crate::analysis::triage::StepSource;
@@ -43,7 +44,8 @@ impl Marks {
         Self { of_process }
     }
 
-    /// Step number of a process at a time.
+    /// Number of the step that a process executes at a time. If the process is unknown or has no marks, those of the
+    /// only process with marks are used.
     pub fn step_at(&self, pid: Option<u32>, time: i64) -> Option<u32> {
         let own = pid.and_then(|pid| self.of_process.get(&pid));
         let only = || self.of_process.values().next().filter(|_| self.of_process.len() == 1);

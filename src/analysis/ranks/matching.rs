@@ -1,4 +1,4 @@
-//! Matching of collectives across ranks.
+//! Matching of collectives across ranks: finds the calls on different ranks that belong to the same collective.
 
 use super::nccl;
 use super::shift::{Pair, Side, to_signed};
@@ -56,7 +56,7 @@ pub struct Group {
 pub struct Matches {
     pub groups: Vec<Group>,
     pub list: Vec<Together>,
-    /// Number of collectives that each list entry represents.
+    /// Number of collectives that each entry of `list` represents: large digests keep only every n-th collective.
     pub each: i64,
     pub remarks: Vec<String>,
 }
@@ -65,7 +65,7 @@ pub struct Matches {
 const LOOKED_AT: usize = 200;
 
 impl Matches {
-    /// Remark on sends and receives without a match.
+    /// Remark on sends and receives that could not be matched; `None` if they are few.
     pub fn unmatched_messages(&self, all: &[Digest]) -> Option<String> {
         let (mut there, mut without_peer) = (0_i64, false);
         for digest in all {
@@ -77,7 +77,7 @@ impl Matches {
         }
         let sides = self.list.iter().filter(|c| nccl::point_to_point(c.kind)).map(|c| c.arrivals.len()).sum::<usize>();
         let lost = there - to_signed(sides).saturating_mul(self.each);
-        // Captures begin and end in the middle of messages.
+        // A few messages are always unmatched, because captures begin and end in the middle of messages.
         (all.len() > 1 && lost > there / 20).then(|| {
             let why = if without_peer {
                 "their kernels do not name the other rank"
@@ -115,8 +115,8 @@ fn in_order_of_numbers(mut own: Own) -> Own {
 /// Route of messages: group, and the numbers of the sender and the receiver within it.
 type Way = (Key, u32, u32);
 
-/// Messages on each route as seen by both of its ranks, in host call order. A rank's number within a group comes from
-/// the report, or else from its position among the group's ranks, or else is the rank number.
+/// Messages on each route as seen by its two ranks, in host call order. A rank's number within the group comes from the
+/// report, otherwise from its position among the group's ranks; failing that, the rank number itself is used.
 fn message_routes(all: &[Digest], job_of: &[u32], each: i64) -> BTreeMap<Way, Vec<(u32, Own)>> {
     let mut out: BTreeMap<Way, Vec<(u32, Own)>> = BTreeMap::new();
     for (rank, digest) in (0..).zip(all) {
@@ -244,7 +244,7 @@ fn in_order(all: &[Digest], parts: &mut Vec<(u32, Own)>, remarks: &mut Vec<Strin
             lost.push(*own_rank);
             return false;
         };
-        // Extrapolate the numbers before the other rank's first collective and after its last.
+        // Before the reference rank's first collective and after its last, extrapolate the numbers.
         let number = |at: i64| match usize::try_from(at).ok().and_then(|at| longest.get(at)) {
             Some(of) => of.sequence,
             None if at < 0 => longest[0].sequence.saturating_add(at.saturating_mul(each)),

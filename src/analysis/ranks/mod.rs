@@ -1,5 +1,5 @@
-//! Comparison of the ranks of one job: identifies ranks that make the others wait, and explains why. Works on
-//! [digests](crate::model::digest), so that two reports and hundreds of digests are analyzed alike.
+//! Compares the ranks of one job: finds ranks that make the others wait, and explains why. Everything is based on
+//! [digests](crate::model::digest), so that two reports are analyzed in the same way as hundreds of digests.
 
 mod aligned_collectives;
 pub mod clocks;

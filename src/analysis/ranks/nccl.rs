@@ -1,6 +1,7 @@
 //! Properties of collectives: their kind, their algorithm, the bytes that they move, and the resulting bandwidth.
 
-/// Substrings of names and the corresponding kinds; longer ones come first, because they contain the shorter ones.
+/// Substrings of names and the corresponding kinds. The first match wins, so longer substrings come before the shorter
+/// ones that they contain.
 const KINDS: [(&str, &str); 14] = [
     ("allreduce", "all_reduce"),
     ("allgather", "all_gather"),
@@ -18,7 +19,7 @@ const KINDS: [(&str, &str); 14] = [
     ("generic", "several in one"),
 ];
 
-/// Kind of a collective, using the names of PyTorch's functions, from its name in the report.
+/// Maps a collective's name in the report to its kind, named like PyTorch's functions.
 pub fn collective_kind(name: &str) -> &'static str {
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
     KINDS.iter().find(|k| plain.contains(k.0)).map_or("other", |k| k.1)
@@ -49,7 +50,7 @@ pub fn point_to_point(kind: &str) -> bool {
     matches!(kind, "send" | "recv" | "send_recv")
 }
 
-/// Kind that is the same on both sides of an operation: a send and its receive are both `send_recv`.
+/// Kind for matching, which is the same on all ranks: a send and its receive are both `send_recv`.
 pub fn common_kind(name: &str) -> &'static str {
     let kind = collective_kind(name);
     if point_to_point(kind) { "send_recv" } else { kind }

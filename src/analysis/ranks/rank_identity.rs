@@ -1,4 +1,4 @@
-//! Identification of ranks whose reports do not record a rank number.
+//! Determines the rank and the job of each report, including reports that do not record a rank.
 
 use crate::model::digest::Digest;
 use crate::model::units::format_count;
@@ -34,7 +34,7 @@ const MOST_RANKS: u32 = 1 << 20;
 /// Rank number in a file name, after the word `rank`: `job_rank12.nsys-rep`.
 pub fn in_name(file: &str) -> Option<u32> {
     let name = file.rsplit('/').next().unwrap_or(file).to_ascii_lowercase();
-    // The first number after the word: `slow_rank_rank0` has one only after the second occurrence.
+    // Use the first occurrence of the word that a number follows: in `slow_rank_rank0`, that is the second one.
     let number = |(at, word): (usize, &str)| {
         let after = name[at + word.len()..].trim_start_matches(['_', '-', '=', ' ']);
         after.chars().take_while(char::is_ascii_digit).collect::<String>().parse().ok()
@@ -50,8 +50,8 @@ fn name_of_job(file: &str) -> String {
     format!("{before}{}", digits.trim_start_matches(|c: char| c.is_ascii_digit()))
 }
 
-/// Returns the number of jobs to which the digests belong, and the job of each digest. Ranks that occur several times
-/// belong to several jobs if their file names, or else the times at which they ran, distinguish the jobs.
+/// Returns the number of jobs, and the job of each digest. There are several jobs if ranks occur more than once and the
+/// file names, or else the times of the runs, separate the jobs.
 pub fn split_jobs(all: &[Digest]) -> (usize, Vec<u32>) {
     let one = || (1, vec![0; all.len()]);
     let Some(ranks) = all.iter().map(|d| d.rank.or_else(|| in_name(&d.file))).collect::<Option<Vec<u32>>>() else { return one() };
@@ -66,7 +66,7 @@ pub fn split_jobs(all: &[Digest]) -> (usize, Vec<u32>) {
     [Some(by_name), jobs_by_time(all)].into_iter().flatten().find_map(|jobs| whole_jobs(&ranks, jobs)).unwrap_or_else(one)
 }
 
-/// Splits jobs into runs that do not overlap in time; `None` if the time of a report is unknown.
+/// Assigns reports to runs that do not overlap in time; `None` if the wall-clock time of a report is unknown.
 fn jobs_by_time(all: &[Digest]) -> Option<Vec<u32>> {
     let times: Option<Vec<(i64, i64)>> =
         all.iter().map(|d| d.epoch.map(|e| (e.saturating_add(d.start), e.saturating_add(d.end)))).collect();
@@ -85,7 +85,7 @@ fn jobs_by_time(all: &[Digest]) -> Option<Vec<u32>> {
     Some(out)
 }
 
-/// Returns the jobs if there are several and each has every rank at most once.
+/// Accepts a division into jobs if there are several, none of which has a rank twice.
 fn whole_jobs(ranks: &[u32], jobs: Vec<u32>) -> Option<(usize, Vec<u32>)> {
     let count = jobs.iter().max().map_or(0, |m| *m as usize + 1);
     let mut pairs: Vec<(u32, u32)> = jobs.iter().copied().zip(ranks.iter().copied()).collect();
@@ -115,7 +115,7 @@ fn are_distinct(list: &[u32]) -> bool {
     sorted.windows(2).all(|w| w[0] != w[1])
 }
 
-/// Removes duplicate digests of a report that was given twice or copied, and returns a remark for each.
+/// Removes digests of reports that were given twice or copied, and returns a remark for each.
 pub fn without_doubles(all: &mut Vec<Digest>, reports: &mut Vec<usize>) -> Vec<String> {
     let what = |d: &Digest| (d.epoch, d.pid, d.device, d.start, d.end, d.launches, d.kernel_time);
     let mut remarks = Vec::new();
@@ -166,7 +166,7 @@ pub fn identify_ranks(all: &[Digest]) -> (Vec<u32>, Told, Vec<String>) {
     let names: Option<Vec<Vec<u32>>> = all.iter().map(|d| Some(parse_numbers(&d.file)).filter(|n| !n.is_empty())).collect();
     if let Some(names) = names {
         let most = names.iter().map(Vec::len).min().unwrap_or(0);
-        // First position at which the numbers differ among all names.
+        // Use the first position at which all names have different numbers.
         let found = (0..most).map(|at| names.iter().map(|n| n[at]).collect::<Vec<u32>>()).find(|list| are_distinct(list));
         if let Some(list) = found.filter(|l| l.iter().max().is_some_and(|&m| (m as usize) < l.len().saturating_mul(64))) {
             return (list, Told::Names, remarks);
@@ -230,7 +230,7 @@ mod tests {
             (2, vec![0, 0, 1, 1])
         );
         assert_eq!(of(&["a/rank_0.sqlite", "b/rank_0.sqlite"]), (2, vec![0, 1]));
-        // One job whose ranks cannot be told apart.
+        // These count as one job: no division into several is possible.
         assert_eq!(of(&["node1/rank0.sqlite", "node2/rank1.sqlite"]).0, 1);
         assert_eq!((of(&["rank0.sqlite", "rank0.sqlite"]).0, of(&["left.sqlite", "right.sqlite"]).0), (1, 1));
         // Consecutive runs, without informative names.

@@ -1,15 +1,15 @@
-//! Detects a rank that is late at regular intervals: a recurring delay is not an accident.
+//! Detects a rank that is late at regular intervals. Such a delay is not an accident, even if it is rare.
 
 /// Minimum multiple of the median wait for a wait to count as long.
 const STANDS_OUT: i64 = 4;
-/// Waits are of the same kind if they are at least the longest wait divided by this.
+/// Long waits must be at least the longest wait divided by this, so that only waits of similar length are compared.
 const ALIKE: i64 = 2;
-/// Minimum share of the total length of the long waits that one rank must cause.
+/// Share of the long waits' total length that one rank must cause.
 const MOSTLY: f64 = 0.8;
 /// Maximum distance, in collectives, between waits due to the same delay: a rank that fell behind may need several
 /// collectives to catch up.
 const APART: usize = 2;
-/// Upper bound on the share of collectives with delays: a rank with more delays is late all the time.
+/// Upper bound on the share of collectives with delays: a rank with more of them is constantly late, not at intervals.
 const NOW_AND_THEN: f64 = 0.25;
 /// Maximum ratio of the longest to the shortest distance between delays.
 const UNEVEN: f64 = 2.0;
@@ -22,11 +22,12 @@ pub struct Wait {
     pub rank: u32,
     /// Average wait of the other ranks.
     pub ns: i64,
-    /// True at the start of the capture, which may itself cause a wait: such a wait only confirms later ones.
+    /// True at the start of the capture, which may itself cause a wait. Such a wait can confirm a pattern of later
+    /// waits but not establish one.
     pub start: bool,
 }
 
-/// A rank that is late repeatedly, and the positions of its delays in the list.
+/// A rank that is late at regular intervals, with the positions of its delays in the list of collectives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recurring {
     pub rank: u32,
@@ -50,7 +51,7 @@ pub fn find_recurring(waits: &[Wait]) -> Option<Recurring> {
     }
     let mut at: Vec<usize> = Vec::new();
     for &i in found.iter().filter(|&&i| waits[i].rank == rank) {
-        // A wait that follows immediately belongs to the same delay.
+        // A long wait shortly after another one belongs to the same delay.
         if at.last().is_none_or(|&last| i > last + APART) {
             at.push(i);
         }
@@ -60,7 +61,8 @@ pub fn find_recurring(waits: &[Wait]) -> Option<Recurring> {
     let (least, most) = (*between.iter().min()?, *between.iter().max()?);
     let mean = last.saturating_sub(first) as f64 / between.len() as f64;
     let span = waits[waits.len() - 1].end.saturating_sub(waits[0].end) as f64;
-    // Number of delays that fit into the span at the mean distance; one may be outside the evaluated time.
+    // Number of delays that would fit into the span at their mean distance. One may be missing, because it may lie
+    // outside the evaluated time.
     let room = (span / mean.max(1.0)).floor();
     let often = at.len() as f64 + 1.0 >= room && (at.len() as f64) < NOW_AND_THEN * waits.len() as f64;
     (often && least > 0 && most as f64 <= UNEVEN * least as f64).then_some(Recurring { rank, at })

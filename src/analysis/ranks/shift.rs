@@ -1,5 +1,5 @@
-//! Aligns unnumbered collectives of two ranks whose captures begin at different steps: by step numbers, by the
-//! machines' clocks, and by the ends of collectives, which all ranks reach together.
+//! Aligns unnumbered collectives of two ranks whose captures begin at different steps. Uses step numbers, the machines'
+//! clocks, and the ends of collectives, which are simultaneous on all ranks.
 
 use crate::model::digest::Collective;
 use std::collections::HashMap;
@@ -8,13 +8,14 @@ use std::collections::HashMap;
 const MOST: i64 = 2000;
 /// Maximum number of collectives to use when evaluating a shift.
 const LOOKED_AT: usize = 200;
-/// Minimum share of positions with the same kind of collective for two sequences to match.
+/// Minimum share of positions at which both ranks have the same kind of collective for a shift to be possible.
 const ALIKE: f64 = 0.98;
-/// Minimum share of the collectives in steps with the same number that must have the same shift.
+/// Share of the collectives in commonly numbered steps that must agree on a shift.
 const SAME_SHIFT: f64 = 0.9;
-/// Minimum number of collectives in both reports to align the ranks by the ends alone.
+/// Minimum number of overlapping collectives for ranks to be aligned by the ends alone.
 const FOR_ENDS: usize = 8;
-/// Factor by which the ends must fit better for a shift with partial overlap to be preferred.
+/// Factor by which the ends must fit better at a shift with partial overlap than at full overlap for the former to be
+/// preferred.
 const BETTER: i64 = 10;
 
 /// Converts an index to `i64`, saturating.
@@ -31,18 +32,18 @@ pub struct Side<'a> {
     pub steps: Vec<Option<u32>>,
 }
 
-/// Two ranks; the second has at least as many collectives.
+/// The two ranks to align; `other` has at least as many collectives as `mine`.
 pub struct Pair<'a> {
     pub mine: Side<'a>,
     pub other: Side<'a>,
-    /// Zero points of both clocks on a common clock, ns, to the extent that the machines' clocks agree.
+    /// Wall-clock time of both clocks' zero points, ns; only as accurate as the machines' clocks agree.
     pub epochs: Option<(i64, i64)>,
     /// True if both ranks ran on the same machine.
     pub one_clock: bool,
 }
 
-/// Quality of a shift, ns: spread of the differences between the ends, and the offset that remains by the machines'
-/// clocks.
+/// Quality of a shift, in ns. `spread` is the variation of the differences between the two ranks' ends (median absolute
+/// deviation); `apart` is the offset between the ranks that would remain by the machines' clocks.
 #[derive(Clone, Copy)]
 struct Fit {
     spread: i64,
@@ -62,8 +63,8 @@ impl Pair<'_> {
             let fit = self.fit_shift(shift)?;
             let clock = self.epochs.is_some() && fit.apart <= self.median_gap() / 2;
             let fits = whole.is_none_or(|w| fit.spread <= tolerated_spread(w.0.spread));
-            // Use the step numbers only if the clocks or the end times of the collectives agree: numbers that restart
-            // in each capture are meaningless.
+            // Numbers that restart in each capture are meaningless, so trust the step numbers only if the clocks or the
+            // ends of the collectives confirm them.
             if clock || fits && !(self.one_clock && self.epochs.is_some()) {
                 return Some(shift);
             }
@@ -81,7 +82,7 @@ impl Pair<'_> {
         whole.map(|w| w.1)
     }
 
-    /// Returns the shift that aligns most of the collectives with the same position in a step with the same number.
+    /// Returns the shift on which collectives agree that have the same position in steps with the same number.
     fn by_steps(&self) -> Option<i64> {
         let places = |steps: &[Option<u32>]| {
             let mut next: HashMap<u32, u32> = HashMap::new();
@@ -108,7 +109,7 @@ impl Pair<'_> {
         (count >= 2 && count as f64 >= SAME_SHIFT * f64::from(pairs)).then_some(shift)
     }
 
-    /// Overlapping positions under a shift: the range in this rank's list, and its start in the other's.
+    /// Overlap of the two lists under a shift: a range in `mine`, and the start of the overlap in `other`.
     fn overlap(&self, shift: i64) -> (std::ops::Range<usize>, usize) {
         let from = usize::try_from(-shift).unwrap_or(0);
         let to = usize::try_from(shift).unwrap_or(0);
@@ -143,8 +144,8 @@ impl Pair<'_> {
         Some(Fit { spread: off[off.len() / 2], apart })
     }
 
-    /// Returns the best shift in a range. Because steps resemble each other, the machines' clocks decide between shifts
-    /// that fit about equally well.
+    /// Returns the best shift in a range. Steps resemble each other, so several shifts may fit about equally well; the
+    /// machines' clocks then decide.
     fn best_shift(&self, from: i64, to: i64) -> Option<(Fit, i64)> {
         let tried: Vec<(Fit, i64)> = (from..=to).filter(|&s| self.is_alike(s)).filter_map(|s| Some((self.fit_shift(s)?, s))).collect();
         let least = tried.iter().map(|t| t.0.spread).min()?;

@@ -10,9 +10,10 @@ use crate::model::digest::{Collective, CollectiveKind, Digest, HostLine, Kernel,
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Maximum number of collectives in a digest; beyond it, only every second, fourth … collective of each group is kept.
+/// Maximum number of collectives in a digest. If there are more, only every second, fourth, eighth … collective of each
+/// group is kept.
 const MOST: usize = 1 << 15;
-/// Maximum number of kernels in a digest, longest time first; the rest are merged into one.
+/// Maximum number of kernels in a digest, by total time; the rest are merged into one entry.
 const MOST_KERNELS: usize = 400;
 /// Maximum number of steps in a digest; the last ones are kept.
 const MOST_STEPS: usize = 1 << 14;
@@ -35,7 +36,8 @@ struct Part {
 }
 
 impl Part {
-    /// Adds time to the overlapping steps; steps are in order, and `from` never decreases.
+    /// Adds the time from `from` to `to` to a field of each overlapping step. Steps must be in order, and `from` must
+    /// never decrease.
     fn add_step_time(&mut self, from: i64, to: i64, of: impl Fn(&mut RankStep) -> &mut i64) {
         let mut at = self.steps.partition_point(|s| s.start.saturating_add(s.length) <= from);
         while let Some(step) = self.steps.get_mut(at).filter(|s| s.start < to) {
@@ -57,7 +59,8 @@ impl Part {
         }
         let from = op.start.max(self.covered);
         if op.end > from {
-            // During collection, `idle` contains the covered time; it is inverted at the end.
+            // Until all operations have been added, `idle` holds the time in which something ran; it is converted at
+            // the end.
             self.add_step_time(from, op.end, |s| &mut s.idle);
             self.covered = op.end;
         }
@@ -89,8 +92,8 @@ fn parse_ranks(text: &str) -> Vec<u32> {
     text.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect()
 }
 
-/// Builds the digests of a report's ranks: one, unless several devices or processes took part in collectives. `file` is
-/// the name of the report.
+/// Builds the digests of a report: a single one, or one per device and process if several of them took part in
+/// collectives. `file` is the name of the report.
 pub fn build_digests(profile: &Profile, triage: &Triage, file: &str) -> Vec<Digest> {
     let ops = DeviceOps::from_profile(profile);
     // One launch may send to several ranks and receive from several.
@@ -207,12 +210,12 @@ fn build_digest(
     kinds: Kinds,
 ) -> Digest {
     for step in &mut part.steps {
-        // Up to this point, `idle` contains the covered time.
+        // Until here, `idle` holds the time in which something ran.
         let covered = step.idle;
         step.exposed = (covered - step.compute).max(0);
         step.idle = (step.length - covered).max(0);
     }
-    // In host call order, collectives get the same numbers on all ranks.
+    // All ranks call collectives in the same order, so numbering them by host call gives the same numbers on all ranks.
     let mut numbers: BTreeMap<usize, i64> = BTreeMap::new();
     part.collectives.sort_by_key(|c| (c.0, c.2.start));
     let group = |kind: usize| {
@@ -276,8 +279,8 @@ fn build_digest(
     digest
 }
 
-/// Functions during which the GPU is idle, longest first. Two ranks may be at different lines of one function, so each
-/// is identified by name and file, with the line that accounts for most of its time.
+/// Functions during which the GPU is idle, longest first. Each is labeled with the line that accounts for most of its
+/// time, but identified by name and file, because two ranks may be at different lines of the same function.
 fn list_host_lines(triage: &Triage) -> Vec<HostLine> {
     let host = &triage.host_time;
     let sure = host.functions.iter().filter(|f| host.exact || f.samples >= ENOUGH);

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 /// Share of the collectives to skip at the beginning, because captures start at different times, which makes the first
 /// collectives wait.
 const START: f64 = 0.1;
-/// Share of the waits, the longest ones, to exclude as accidents.
+/// Share of the waits to exclude as accidents, starting with the longest.
 const LONGEST: f64 = 0.02;
 /// Minimum multiple of the longest evaluated wait for a wait to be reported as a single delay.
 const OUTLIER: i64 = 4;
-/// Minimum share of a wait to attribute to a rank.
+/// Minimum share of a wait for a rank to be blamed for it.
 const LITTLE: f64 = 0.02;
 /// Ranks that caused a collective's wait, with their shares of the wait.
 type Blame = Vec<(u32, f64)>;
@@ -23,8 +23,8 @@ type Delays = Vec<(u32, f64)>;
 /// Waits in a job. Times are in ns; ranks are indices of digests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Waits {
-    /// Average time that the other ranks waited for each rank: in collectives with that rank, or with ranks that had
-    /// waited for it.
+    /// Average time that the other ranks waited for each rank, in collectives with that rank or with ranks that had
+    /// been delayed by it.
     pub late: Vec<i64>,
     /// Total time that each rank waited.
     pub waited: Vec<i64>,
@@ -34,7 +34,7 @@ pub struct Waits {
     pub when: Vec<(i64, u32, i64)>,
     /// True for each collective that was evaluated.
     pub judged: Vec<bool>,
-    /// Time of each rank in the few longest waits, which are not evaluated.
+    /// Time that each rank spent in the few longest waits, which are excluded from the evaluation.
     pub in_longest: Vec<i64>,
     /// A rank that is late repeatedly, at regular intervals, while most waits are short.
     pub recurring: Option<Recurring>,
@@ -56,7 +56,7 @@ fn mean_wait(c: &Together) -> i64 {
     waited / i64::try_from(c.arrivals.len().saturating_sub(1).max(1)).unwrap_or(1)
 }
 
-/// Collectives in order, with a flag for those that count.
+/// Collectives in order of their ends, with the selection of those that count.
 struct InOrder {
     /// Ends and indices, sorted by end.
     order: Vec<(i64, usize)>,
@@ -79,7 +79,7 @@ fn in_order(matches: &Matches, clocks: &[Offset]) -> InOrder {
     for n in &mut left {
         *n = ((*n as f64 * START).ceil() as usize).min(n.saturating_sub(1));
     }
-    // A pipeline stage that waits for a message does not imply a late sender, but it passes the delay on.
+    // A wait for a message is not evaluated, because it does not mean that the sender is late; but it passes delays on.
     let mut judged: Vec<bool> = matches.list.iter().map(|c| !nccl::point_to_point(c.kind)).collect();
     for &(_, i) in &order {
         let left = &mut left[matches.list[i].group as usize];
@@ -116,8 +116,8 @@ fn in_order(matches: &Matches, clocks: &[Offset]) -> InOrder {
     InOrder { order, judged, longest: accidents, recurring }
 }
 
-/// Attributes waits in order of the collectives. A rank that arrives last because it waited for another rank in a
-/// different group passes the blame on.
+/// Attributes waits to ranks, in order of the collectives. If the last rank to arrive had itself waited for another
+/// rank in a different group, the blame is passed on to that rank.
 pub fn attribute_waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Waits {
     let mut out = Waits { late: vec![0; ranks], waited: vec![0; ranks], in_longest: vec![0; ranks], ..Waits::default() };
     let mut groups_of: Vec<Vec<u32>> = vec![Vec::new(); ranks];
@@ -126,7 +126,8 @@ pub fn attribute_waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Wa
             groups_of[rank as usize].push(number);
         }
     }
-    // Per rank: delays since the last collective in each of its groups, with the ranks that caused them.
+    // Per rank and group: delays of the rank in its other groups since its last collective in this one, with the ranks
+    // that caused them.
     let mut delayed: Vec<Vec<Delays>> = groups_of.iter().map(|groups| vec![Delays::new(); groups.len()]).collect();
     let place = |rank: u32, group: u32| groups_of[rank as usize].iter().position(|&g| g == group).unwrap_or(0);
     let InOrder { order, judged, longest, recurring } = in_order(matches, clocks);
@@ -191,7 +192,7 @@ fn add_wait(a: &Arrival, last: &Arrival, blame: &Blame, each: i64, out: &mut Wai
     }
 }
 
-/// Ranks to blame for a wait on `last`: those that delayed it, and `last` itself for the rest.
+/// Divides the blame for a wait on `last` among the ranks that delayed it, and `last` itself for the rest.
 fn share_blame(wait: f64, last: u32, delayed: &Delays) -> Blame {
     let before: f64 = delayed.iter().map(|d| d.1).sum();
     if wait <= 0.0 || before <= 0.0 {

@@ -36,7 +36,7 @@ fn side_json(side: Option<&Side>) -> Value<'_> {
     })
 }
 
-/// Describes the launches covered by the comparison, unless it covers all of them.
+/// Describes the launches that were compared; `None` if all were.
 fn compared_launches(r: &DiffRow) -> Option<String> {
     r.work.describe_work().filter(|_| r.before.is_some() && r.after.is_some())
 }
@@ -86,11 +86,11 @@ fn promise_json<'a>(r: &DiffRow) -> Value<'a> {
 
 type ChangeColumn = Column<DiffRow>;
 
-/// Columns of totals, and the columns of times in a step that take their place.
+/// Ids of the columns of totals, which are replaced by columns of times per step if the numbers of steps differ.
 const TOTALS: [&str; 4] = ["before_ns", "after_ns", "delta_ns", "delta_percent"];
 const STEPS: [&str; 4] = ["step_before_ns", "step_after_ns", "step_delta_ns", "step_delta_percent"];
 
-/// Columns that people read: times in a step, or totals.
+/// Columns for human readers: times per step, or else totals.
 pub fn readable_columns(per_step: bool) -> Vec<ChangeColumn> {
     let other = if per_step { TOTALS } else { STEPS };
     columns().into_iter().filter(|c| !other.contains(&c.id)).collect()

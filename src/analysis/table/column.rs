@@ -1,4 +1,4 @@
-//! A column: its names, value, unit, and the outputs that contain it.
+//! A column: its names, value and unit, and the outputs in which it appears.
 
 use super::sort::Sort;
 use super::value::{Unit, Value};
@@ -45,7 +45,7 @@ pub struct Column<R> {
     /// Order in which columns are dropped if space is short: highest first; 0 is never dropped from text.
     pub priority: u8,
     pub sort: Option<Sort>,
-    /// True if rows with a larger value matter more.
+    /// True if rows matter more the larger this value is, so that rows with small values are omitted first.
     pub weighs: bool,
 }
 
@@ -116,7 +116,8 @@ impl<R> Column<R> {
         (self.value)(row).to_shown(self.unit).into_owned()
     }
 
-    /// Text of a cell on a screen, where values are not copied back into commands.
+    /// Text of a cell on a screen. Positions ([`Unit::Index`]) are grouped like counts there, since nobody copies them
+    /// into commands.
     pub fn shown_on_screen(&self, row: &R) -> String {
         let unit = if self.unit == Unit::Index { Unit::Count } else { self.unit };
         (self.value)(row).to_shown(unit).into_owned()

@@ -10,13 +10,13 @@ use crate::analysis::{GroupBy, GroupRow};
 
 /// A group, with the data for its cells.
 pub struct KernelRow<'p> {
-    /// Position in the listed order, from 1.
+    /// Position in the list as sorted, from 1.
     pub rank: usize,
     pub group: &'p GroupRow,
     pub by: GroupBy,
     /// Demangled name of the kernel; if there are several, of the longest-running one.
     pub demangled: Option<&'p str>,
-    /// Effect of the kernel on the run, if the model applies.
+    /// Effect on the run of making the kernel faster, if the replay model applies.
     pub curve: Option<&'p Curve>,
     /// Totals for the whole run, if only short moments of it were recorded.
     pub estimate: Option<&'p RowEstimate>,
@@ -76,7 +76,7 @@ fn whole_run(estimate: &RowEstimate) -> Value<'static> {
 
 type KernelColumn<'p> = Column<KernelRow<'p>>;
 
-/// Columns, in order; groups other than kernels have a different noun and no kernel names.
+/// Columns, in order. For groups other than kernels, the header names the kind of group, and there are no kernel names.
 pub fn columns<'p>(by: GroupBy) -> Vec<KernelColumn<'p>> {
     let with_demangled = matches!(by, GroupBy::Kernel | GroupBy::Name | GroupBy::Mangled);
     vec![

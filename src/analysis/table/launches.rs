@@ -18,8 +18,8 @@ pub struct LaunchRow<'p> {
     pub nth: u32,
     /// Median duration of the listed launches, ns.
     pub median: Option<f64>,
-    /// True if ncu measured this launch, false if a similar one, with the measured duration. ncu runs at a different
-    /// clock frequency, so the value is kept separate from the timeline's duration.
+    /// For a launch with an ncu result: true if the result is of this launch, false if it is of a similar one, and the
+    /// duration under ncu. ncu runs at a different clock frequency, so that duration is kept apart from the timeline's.
     pub measured: Option<(bool, Option<Nanos>)>,
 }
 

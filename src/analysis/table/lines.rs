@@ -13,7 +13,7 @@ pub struct LineRow<'t> {
     pub line: &'t LineTime,
     /// Level in the call tree, from 0.
     pub depth: u32,
-    /// Idle time of all sampled threads, ns.
+    /// Idle time summed over all sampled threads, ns; the denominator of shares.
     pub all: i64,
     /// Name of the thread that held the interpreter lock.
     pub holder: Option<&'t str>,
@@ -27,7 +27,7 @@ impl LineRow<'_> {
 
 type LineColumn<'t> = Column<LineRow<'t>>;
 
-/// Maximum indentation of a tree.
+/// Maximum number of levels by which the tree is indented.
 const DEEPEST: u32 = 40;
 
 pub fn columns<'t>() -> Vec<LineColumn<'t>> {
@@ -118,7 +118,7 @@ impl LineChange {
         (each(self.before, self.steps.map(|s| s.0)), each(self.after, self.steps.map(|s| s.1)))
     }
 
-    /// Change by which functions are sorted, ns; per step if both runs have steps.
+    /// Change in idle time by which functions are sorted, ns; per step if both runs have steps.
     fn change(&self) -> f64 {
         match self.per_step() {
             (Some(before), Some(after)) => after - before,
@@ -139,7 +139,8 @@ pub fn compare_lines(before: &HostTime, after: &HostTime, steps: Option<(usize, 
         let change =
             found.entry(key(&line.frame)).or_insert_with(|| LineChange { frame: line.frame.clone(), before: None, after: None, steps });
         let side = if is_after { &mut change.after } else { &mut change.before };
-        // Lines come longest first: the function has the frame of its longest line.
+        // Lines are in descending order of time, so the first one, which accounts for most of the function's time,
+        // gives its frame.
         let is_longest = side.is_none();
         *side = Some(side.unwrap_or(0) + line.ns);
         if is_after && is_longest {

@@ -51,7 +51,8 @@ pub fn origin_word(origin: RangeOrigin) -> &'static str {
     }
 }
 
-/// Floating-point rate of a node, from its first to its last operation on the devices, as a share of the peak.
+/// Model FLOPs utilization of a node: its floating-point rate, from its first to its last operation on the devices, as
+/// a share of the peak.
 pub fn mfu(n: &Node, peak: Option<f64>) -> Option<f64> {
     Some(n.flops_per_second()? / peak.filter(|p| *p > 0.0)?)
 }

@@ -13,10 +13,10 @@ pub enum Unit {
     Text,
     /// A number that identifies something: no digit grouping.
     Id,
-    /// A position in an order, which users type to refer to it: grouped only on screens.
+    /// A position in a list, which users type to refer to the row; digits are therefore grouped only on screens.
     Index,
     Count,
-    /// A hardware counter or a number of samples: rounded when human-readable, and empty if 0.
+    /// A hardware counter or a number of samples: rounded in human-readable form, and empty if 0.
     Counter,
     Ns,
     Seconds,
@@ -96,7 +96,7 @@ impl Unit {
     fn round(self, v: f64) -> f64 {
         let to = |digits: i32| {
             let scale = 10_f64.powi(digits);
-            // Larger numbers do not have these digits.
+            // Doubles from 1e15 on are too coarse for these decimals.
             if v.abs() < 1e15 { (v * scale).round() / scale } else { v }
         };
         match self {

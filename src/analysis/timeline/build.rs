@@ -36,7 +36,7 @@ pub fn build_part(profile: &Profile, part: TimelinePart, cancel: &Cancel) -> Opt
     Some(Built { part, groups: builder.groups.into_values().collect(), span: builder.span, known: builder.events.known_names() })
 }
 
-/// Row numbers that fit into an event id; further rows are not shown.
+/// Numbers of the table rows that fit into an event id; rows beyond the limit are not shown.
 fn row_ids(count: usize) -> std::ops::Range<u32> {
     0..u32::try_from(count.min(EventId::MOST)).unwrap_or(u32::MAX)
 }
@@ -80,7 +80,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Merges sorted lists in pairs: merging them one by one would copy the first lists again for every stream.
+    /// Merges sorted lists pairwise. Merging them one after the other would copy the first lists again for every
+    /// stream.
     fn all_merged(&self, mut lists: Vec<Vec<EventId>>) -> Vec<EventId> {
         while lists.len() > 1 {
             let mut left = lists.into_iter();
@@ -148,7 +149,7 @@ impl Builder<'_> {
         self.span = Some((from.min(start), to.max(end)));
     }
 
-    /// Returns the group of a place, and the key of its queue within the device.
+    /// Returns the device of a place, and the key of its queue within the device.
     fn find_queue(&self, place: Option<u32>) -> (GroupKey, QueueKey) {
         let place = place.and_then(|p| self.profile.places.get(p as usize));
         let Some(place) = place else { return (GroupKey::Device(0), QueueKey::default()) };
@@ -178,7 +179,7 @@ impl Builder<'_> {
         for (row, graph) in row_ids(profile.graphs.len()).zip(&profile.graphs) {
             lists[at(Some(graph.place))][2].push(Event::Graph(row).into());
         }
-        // Several threads may launch into the same queue.
+        // Each place has a list of its own, but several threads may launch into the same queue.
         let mut queues: BTreeMap<(GroupKey, QueueKey), Vec<Vec<EventId>>> = BTreeMap::new();
         for (key, lists) in of_place.into_iter().zip(lists) {
             for list in lists.into_iter().filter(|l| !l.is_empty()) {
@@ -230,7 +231,7 @@ impl Builder<'_> {
         Some(())
     }
 
-    /// Adds calls by thread. Launches of a graph's nodes share a call, which is listed only once.
+    /// Adds host calls by thread. All launches of a graph's nodes have the same call, which is added only once.
     fn add_calls(&mut self) -> Option<()> {
         let profile = self.profile;
         let mut launches: BTreeMap<(u32, u32), Vec<Vec<EventId>>> = BTreeMap::new();
@@ -256,7 +257,7 @@ impl Builder<'_> {
         }
         let of_thread = |lists| {
             let mut list = self.all_merged(lists);
-            // Nodes of one graph run on several streams.
+            // A graph's nodes may run on several streams, so the same call may be in several lists.
             list.dedup_by_key(|id| self.events.span(id.to_event()).0);
             list
         };
@@ -346,7 +347,7 @@ impl Builder<'_> {
         Some(())
     }
 
-    /// Adds the share of time during which threads were running.
+    /// Adds plots of the share of time during which each thread was running on a CPU, in percent.
     fn add_states(&mut self) {
         let profile = self.profile;
         let Some(end) = profile.states.last().map(|s| s.time.max(self.events.last_end())) else { return };
@@ -377,7 +378,7 @@ impl Builder<'_> {
         let profile = self.profile;
         for (number, track) in profile.counters.iter().enumerate() {
             let Some(plot) = Plot::from_counter(profile, number) else { continue };
-            // Skip counters that never exceed zero.
+            // A counter that never exceeds zero has nothing to show.
             if plot.most <= 0.0 {
                 continue;
             }
@@ -414,7 +415,7 @@ impl Builder<'_> {
     }
 }
 
-/// Times, ns, and the number of bytes in use from then on.
+/// Times in ns, and the number of bytes in use from each time on.
 type Values = (Vec<i64>, Vec<f64>);
 
 /// Identity of a queue within a device.

@@ -77,7 +77,8 @@ pub enum Category {
     Collective,
     Copy,
     Set,
-    /// Calls: launches, waits, copies, allocations, code loading, graph creation.
+    /// Host calls, from here to `OtherCall`: launches, waits, copies, allocations, code loading, graph creation,
+    /// others.
     Launch,
     Sync,
     CopyCall,
@@ -88,14 +89,14 @@ pub enum Category {
     Range,
     Operator,
     Python,
-    /// OS calls in which a thread waits (`OsWait`), and others.
+    /// OS call in which a thread waits; `Os` is any other.
     OsWait,
     Os,
     Overhead,
 }
 
 impl Category {
-    /// Returns true for spans that enclose activities and are not activities themselves.
+    /// Returns true for spans that only enclose other activities.
     pub fn is_enclosing(self) -> bool {
         matches!(self, Self::Range | Self::Operator | Self::Python)
     }
@@ -195,14 +196,14 @@ const WAITS: &[&str] = &[
     "fdatasync",
 ];
 
-/// Properties of the names in a profile, cached so that each name is checked only once.
+/// Properties of a profile that are needed for many events, computed only once.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     /// True for collectives, by kernel.
     collective: Vec<bool>,
     /// True for calls in which a thread waits, by name index in [`OsCalls`](crate::model::OsCalls).
     waits: Vec<bool>,
-    /// End assigned to everything that is still open at the end of the report, ns.
+    /// Assigned as end to ranges that are still open when the report ends, ns.
     end: i64,
 }
 
@@ -228,7 +229,7 @@ impl<'a> Events<'a> {
         Self::with_known(profile, Arc::new(Known::from_profile(profile)))
     }
 
-    /// Creates a reader with properties that are already known.
+    /// Creates a reader that reuses properties computed earlier.
     pub fn with_known(profile: &'a Profile, known: Arc<Known>) -> Self {
         Self { profile, known }
     }
@@ -319,9 +320,10 @@ impl<'a> Events<'a> {
         self.span(a) == self.span(b) && thread(x) == thread(y)
     }
 
-    /// Number of kernels in the graph launched by the call of this launch; `None` for a single kernel.
+    /// Number of kernels in the graph launch to which this launch belongs; `None` for a kernel outside of graphs.
     pub fn graph_kernels(&self, row: u32) -> Option<usize> {
-        /// Maximum number of kernels from other calls between two nodes.
+        /// Maximum number of consecutive rows from other calls to skip when searching for nodes of the same graph
+        /// launch.
         const BETWEEN: usize = 4096;
         let launches = &self.profile.launches;
         let (at, call) = (row as usize, launches.call(row as usize)?);
@@ -341,7 +343,7 @@ impl<'a> Events<'a> {
         Some(count(&mut (at..launches.len())) + count(&mut (0..at).rev()))
     }
 
-    /// Returns true if this is the first recorded launch of the node's graph.
+    /// Returns true if this launch belongs to the first recorded launch of its graph.
     pub fn is_first_of_graph(&self, row: u32) -> bool {
         let launches = &self.profile.launches;
         launches.first_of_node(row as usize).is_some_and(|first| launches.call(first) == launches.call(row as usize))

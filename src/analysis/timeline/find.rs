@@ -34,7 +34,7 @@ impl Pattern {
         let at = |known: &[bool], name: Option<u32>| name.and_then(|n| known.get(n as usize)).copied().unwrap_or_default();
         match event {
             Event::Launch(row) => at(&self.kernels, Some(p.launches.kernel(row as usize).0)),
-            // The call has the name of its kernel, which matches by itself.
+            // A launch call has its kernel's name; matching both would count each launch twice.
             Event::LaunchCall(_) => false,
             Event::Call(row) => at(&self.calls, p.calls.name.get(row as usize).copied()),
             Event::Range(row) => at(&self.ranges, Some(p.ranges.get(row as usize).name)),

@@ -16,7 +16,7 @@ pub struct Gap {
     /// Start and end in nanoseconds since the session began.
     pub start: i64,
     pub end: i64,
-    /// Longest piece of the gap with the main cause.
+    /// Longest piece of the gap, whose cause is shown for the whole gap.
     pub most: Idle,
 }
 
@@ -93,8 +93,8 @@ impl Gaps {
         list.get(list.partition_point(|p| p.end <= time)).filter(|p| p.start <= time).copied()
     }
 
-    /// Returns the next gap in order of length, longest first, after the one that starts at a time. Returns the longest
-    /// gap if no gap starts at that time, or if that gap is the shortest.
+    /// Steps through a device's gaps from the longest to the shortest: returns the one that follows the gap starting at
+    /// `time`. Returns the longest gap if no gap starts there, or if that gap is the shortest.
     pub fn next_longest(&self, device: u32, time: i64) -> Option<Gap> {
         let list = self.devices.get(&device)?;
         // Longest first; among equal lengths, the earliest.

@@ -9,7 +9,7 @@ use super::window::{Cell, Window, compute_cells};
 use crate::model::Profile;
 use std::sync::Arc;
 
-/// Device, thread or machine described by a group of rows.
+/// The device, thread or machine to which a group of rows belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GroupKey {
     /// Device number shown to the user.
@@ -33,9 +33,9 @@ pub enum RowKind {
     Operators,
     Python,
     Os,
-    /// Running state of a thread.
+    /// Share of time during which a thread was running.
     State,
-    /// Profiler activity.
+    /// Time that the profiler itself spent.
     Profiler,
     Memory,
     Counter,
@@ -125,11 +125,11 @@ pub struct Group {
     /// Additional description, shown if there is room: the model of a device, the name of a process.
     pub about: String,
     pub rows: Vec<Arc<TimelineRow>>,
-    /// All activity on a device, if it has more than one lane.
+    /// All activity on a device, combined; `None` if the device has only one lane, and for threads.
     pub union: Option<Arc<Union>>,
 }
 
-/// Kinds of rows that can represent a thread, best first.
+/// Kinds of rows that can represent a folded group, best first.
 const TELLING: [RowKind; 7] =
     [RowKind::Queue, RowKind::Api, RowKind::Operators, RowKind::Ranges, RowKind::Python, RowKind::Os, RowKind::Profiler];
 
@@ -142,7 +142,8 @@ impl Group {
         })
     }
 
-    /// Activity in the columns of a window: of all rows of a device combined, or of the outermost calls of a thread.
+    /// Activity in the columns of a window: that of all rows of a device combined, or that of the main lane of a
+    /// thread.
     pub fn summary_cells(&self, of: &Events<'_>, window: Window) -> Vec<Cell> {
         match (&self.union, self.main_lane()) {
             (Some(union), _) => compute_cells(union.as_ref(), of, window),
@@ -151,7 +152,7 @@ impl Group {
         }
     }
 
-    /// Busy time before a time, computed from the same events as the group's summary.
+    /// Busy time before `time`, from the same events as [`Self::summary_cells`].
     pub fn busy_before(&self, of: &Events<'_>, time: i64) -> Before {
         match (&self.union, self.main_lane()) {
             (Some(union), _) => union.before(of, time),
@@ -236,7 +237,7 @@ impl Timeline {
         if let Some((start, end)) = span {
             self.reach = if self.parts.is_empty() { (start, end) } else { (self.reach.0.min(start), self.reach.1.max(end)) };
         }
-        // Threads that only wait may outlast the run by a wide margin.
+        // OS calls and thread states do not extend the span, because threads that only wait may outlast the run by far.
         if let Some((start, end)) = span.filter(|_| part != TimelinePart::Others || self.span == (0, 0)) {
             self.span = if self.span == (0, 0) { (start, end) } else { (self.span.0.min(start), self.span.1.max(end)) };
         }

@@ -3,7 +3,7 @@
 use super::event::{Category, EventId, Events};
 use super::track::{Before, Track};
 
-/// Stride of the prefix sums: a query scans at most this many events.
+/// Number of events per prefix sum, and thus the maximum number of events that a query scans.
 pub const BLOCK: usize = 64;
 
 /// Consecutive events. Uses 4 bytes per event, plus one sum per category for every 64 events.
@@ -106,13 +106,13 @@ impl Track for Lane {
     }
 }
 
-/// Maximum number of lanes for overlapping events: deeper nesting is not a plausible program structure.
+/// Maximum number of lanes for overlapping events; no plausible program nests more deeply.
 const MOST_LANES: usize = 256;
 
-/// Distributes events, sorted by start (longer ones before shorter ones), over as many lanes as they need: each goes
-/// into the first free one. Also returns the number of events without a lane.
+/// Distributes events over as many lanes as needed, each into the first lane that is free. The events must be sorted by
+/// start, longer ones before shorter ones. Also returns the number of events for which there was no lane.
 pub fn assign_lanes(events: Vec<EventId>, of: &Events<'_>) -> (Vec<Lane>, usize) {
-    // One lane almost always suffices, which avoids copying events.
+    // Almost always, one lane suffices, and the events need not be copied.
     let mut end = i64::MIN;
     let overlap = events.iter().position(|id| {
         let (start, until) = of.span(id.to_event());

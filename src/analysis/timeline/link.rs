@@ -4,7 +4,7 @@ use super::event::{Event, EventId, Events};
 use super::group::{GroupKey, RowKind, Spot, Timeline};
 use crate::model::{CallKind, Profile};
 
-/// Maximum number of copies to search for the one started by a call, which begins soon after the call.
+/// Maximum number of copies to search for the one that a call started; it begins soon after the call.
 const MOST_COPIES: usize = 1 << 20;
 
 /// Process and thread of an event on the host, or of the call that started an event on a device.
@@ -135,8 +135,8 @@ pub fn next_kernel(timeline: &Timeline, of: &Events<'_>, device: u32, time: i64)
     }
 }
 
-/// Returns the linked event: the call of an operation on a device, the range around a call, or the first operation
-/// launched in a range (or `origin`, if it was launched there).
+/// Follows the link of an event: from an operation on a device to its call, from a call to the range around it (or else
+/// to its operation), and from a range to the first operation launched in it (to `origin`, if that was launched there).
 pub fn follow_link(timeline: &Timeline, of: &Events<'_>, event: Event, origin: Option<Event>) -> Option<Event> {
     let profile = of.profile;
     match event {

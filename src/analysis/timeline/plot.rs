@@ -4,10 +4,10 @@ use super::window::Window;
 use crate::model::Profile;
 use std::sync::Arc;
 
-/// Number of samples between two stored sums.
+/// Number of samples per stored sum, and thus the maximum number that a query scans.
 const BLOCK: usize = 64;
 
-/// Storage of the samples.
+/// The samples, either in the profile or in the plot.
 #[derive(Clone, Debug)]
 enum Samples {
     /// Index of a track in [`Profile::counters`].
@@ -42,7 +42,7 @@ pub struct Level {
 }
 
 impl Plot {
-    /// Creates the plot of a counter in the report. The last sample lasts as long as the one before it.
+    /// Creates the plot of a counter in the report. The last sample is assumed to hold as long as the one before it.
     pub fn from_counter(profile: &Profile, track: usize) -> Option<Self> {
         let counter = profile.counters.get(track)?;
         let last = *counter.times.last()?;

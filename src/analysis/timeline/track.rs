@@ -1,4 +1,4 @@
-//! Prefix sums of busy time: the difference of two sums is the busy time of a window.
+//! Prefix sums of busy time: the difference between the sums at its end and at its start is a window's busy time.
 
 use super::event::{Category, Events};
 

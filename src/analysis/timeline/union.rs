@@ -1,5 +1,5 @@
-//! Several queues of one device combined into one track. Busy time counts each nanosecond once, for the first of the
-//! running categories.
+//! Several queues of one device, combined into one track. Each nanosecond counts only once; if several categories are
+//! running, it counts toward the first in `Category` order.
 
 use super::event::{Category, EventId, Events};
 use super::lane::BLOCK;

@@ -35,7 +35,8 @@ impl Window {
     pub fn column_at(&self, time: i64) -> usize {
         let at = i128::from(time.clamp(self.start, self.end) - self.start) * self.columns as i128 / i128::from(self.length().max(1));
         let mut column = usize::try_from(at).unwrap_or(0).min(self.columns - 1);
-        // Edges are rounded down: use the last column that starts at or before the time.
+        // Column starts are rounded down, so the result may be one too small: use the last column that starts at or
+        // before the time.
         while column + 1 < self.columns && self.column_start(column + 1) <= time {
             column += 1;
         }
@@ -61,7 +62,7 @@ pub struct Cell {
     pub top: Option<Category>,
     /// Number of events that start in the column.
     pub events: usize,
-    /// Number of events that start before the column.
+    /// Number of events that start before the column, which is also the index of the first event in it.
     pub first: usize,
 }
 
@@ -86,7 +87,7 @@ pub fn compute_cells(track: &impl Track, of: &Events<'_>, window: Window) -> Vec
         .collect()
 }
 
-/// An event that is wide enough to be visible.
+/// An event that covers the middle of at least one column, and is therefore drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     /// Index into the lane.
@@ -96,7 +97,7 @@ pub struct Block {
     pub to: usize,
 }
 
-/// Finds the events that cover the middle of a column, with their columns.
+/// Finds the events that cover the middle of some column, with the columns that they occupy.
 pub fn visible_blocks(lane: &Lane, of: &Events<'_>, window: Window) -> Vec<Block> {
     let mut out: Vec<Block> = Vec::new();
     // Look up an event that spans several columns only once.

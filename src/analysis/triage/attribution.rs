@@ -1,5 +1,5 @@
 //! Sweeps over the operations of all devices in order of start and attributes every nanosecond of a window to one
-//! category; the remaining time consists of gaps.
+//! category. Time in which nothing runs becomes gaps.
 
 use super::device_ops::{Class, DeviceOp};
 use super::time_category::TimeCategory;
@@ -17,7 +17,7 @@ pub struct Busy {
     pub collectives: i64,
     /// Time during which copies or memsets ran, overlapped or not.
     pub copies: i64,
-    /// Total length of the gaps.
+    /// Time during which nothing ran: the total length of the gaps.
     pub idle: i64,
     pub operations: u64,
 }
@@ -38,7 +38,7 @@ pub struct Gap {
     pub end: i64,
     /// Operation that ends the gap, if any.
     pub next: Option<DeviceOp>,
-    /// The gap before clipping to the window, ns; its cause is derived from the whole gap.
+    /// Start and end of the gap before it was clipped to the window, ns. The cause is derived from this whole gap.
     pub whole: (i64, i64),
 }
 
@@ -46,7 +46,7 @@ pub struct Gap {
 pub trait SweepListener {
     /// Called for each gap, in order of end.
     fn gap(&mut self, gap: &Gap);
-    /// Called for each interval in which only copies ran, with the copy that ended last.
+    /// Called for each interval in which only copies or memsets ran, with the running one that has the latest end.
     fn copy(&mut self, op: &DeviceOp, start: i64, end: i64);
     /// Called for each non-idle interval of a device, with its category.
     fn busy(&mut self, _category: TimeCategory, _start: i64, _end: i64) {}
@@ -59,14 +59,15 @@ pub trait SweepListener {
 struct Line {
     /// Time up to which everything has been accounted for, ns.
     at: i64,
-    /// Latest end of running operations, by class.
+    /// Latest end of the operations seen so far, one field per class, ns.
     kernels: i64,
     collectives: i64,
     copies: i64,
-    /// Running copy with the latest end.
+    /// Copy or memset whose end is `copies`.
     copy: Option<DeviceOp>,
     seen: bool,
-    /// Windows that passed before the first operation.
+    /// Windows that ended before the device's first operation. They become idle time once it is known that the device
+    /// is used.
     missed: Vec<(i64, i64)>,
     /// Index of the current window.
     window: usize,
@@ -124,8 +125,8 @@ impl Line {
         self.at = self.at.max(to);
     }
 
-    /// Closes the current window: the remaining time is idle if the device is used at all. `next` ends a gap that
-    /// extends beyond the window.
+    /// Closes the current window: time not yet accounted for becomes idle time, or a missed window if the device has
+    /// not run anything yet. `next` is the operation that ends a gap extending beyond the window.
     fn close_window(&mut self, windows: &[(i64, i64)], unit: usize, next: Option<&DeviceOp>, hear: &mut impl SweepListener) {
         let Some(&(begin, end)) = windows.get(self.window) else { return };
         self.at = self.at.max(begin);
@@ -161,7 +162,7 @@ impl Line {
     }
 }
 
-/// Maximum time after the last window in which to look for the operation that ends the preceding gap, ns.
+/// Maximum time after the last window to search for the operation that ends each device's last gap, ns.
 const LATER_NS: i64 = 10_000_000_000;
 
 /// Sweeps over operations in order of start and accounts for the time in the windows, which must be sorted and must not
@@ -175,7 +176,7 @@ pub fn sweep_windows(
     let Some(&(first, _)) = windows.first() else { return vec![None; units] };
     let mut lines = vec![Line::new(first); units];
     let last = windows.last().map_or(first, |w| w.1);
-    // Number of devices with an operation after the last window, which explains the gap before it.
+    // Number of devices whose last gap already has the operation that ends it; once all have one, the sweep can stop.
     let mut over = 0;
     for op in ops {
         let Some(line) = lines.get_mut(op.unit) else { continue };

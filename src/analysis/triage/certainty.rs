@@ -1,4 +1,5 @@
-//! Lowers the confidence of findings by criteria common to all rules; each rule accounts for its own blind spots.
+//! Lowers the confidence of findings for reasons that apply to any rule. A rule's own blind spots are handled in the
+//! rule.
 
 use super::attribution::Busy;
 use super::copy_class::CopyClass;
@@ -9,10 +10,10 @@ use super::time_category::{Cause, TimeCategory};
 use super::verdict::Verdict as V;
 use crate::model::units::format_share;
 
-/// Share of the report below which a detected loop counts as a small part.
+/// Analyzed share of the run below which it counts as a small part that may not be representative.
 pub const SLIVER: f64 = 0.25;
-/// Minimum share of the window that kernels must fill for a run to be healthy; below it, many small losses add up to a
-/// finding.
+/// Minimum share of the window that kernels must fill for a run to be healthy. Below it, many losses that are each too
+/// small for a finding of their own add up.
 const NEARLY_ALL: f64 = 0.85;
 /// Maximum share of a cause's idle time in a single step; beyond it, the cause may be specific to that step.
 const ONE_STEP: f64 = 0.5;
@@ -20,13 +21,13 @@ const ONE_STEP: f64 = 0.5;
 const SOME: f64 = 0.1;
 /// Fraction of the total kernel time after which the start-up phase counts as over.
 const BEGUN: f64 = 0.1;
-/// Minimum share of a cost that must precede the end of the start for it to be a start-up cost.
+/// Minimum share of a cost that must fall into the start-up phase (`BEGUN`) for it to be a start-up cost.
 const NEARLY: f64 = 0.9;
 /// Repetitions of the longest-running operation needed to infer the program's regular behavior.
 const REPEATS: u64 = 3;
-/// Analyzed share of a run below which the verdict mentions that share.
+/// Analyzed share of the run below which the headline of the verdict states it.
 const MOST: f64 = 0.8;
-/// Minimum difference between a finding and its part of the time breakdown to mention that part.
+/// Minimum difference between a finding's share and that of its time category for the category to be mentioned.
 const LEAST_DIFFERENCE: f64 = 0.005;
 
 /// Returns true if most of a cause's idle time is in one step, or if fewer than half of the steps have any idle time
@@ -38,7 +39,8 @@ fn in_few_steps(case: &RunContext<'_>, cause: Cause) -> bool {
     steps > 1 && all > 0 && (most as f64 > ONE_STEP * all as f64 || some * 2 < steps)
 }
 
-/// Returns true if nearly all of a cost precedes the bulk of the kernels, such as loading weights or capturing graphs.
+/// Returns true if nearly all of a finding's cost precedes the bulk of the kernel time, as when loading weights or
+/// capturing graphs.
 fn at_the_start(case: &RunContext<'_>, id: V) -> bool {
     let copies = |classes: &[CopyClass]| classes.iter().filter_map(|c| case.copy_pieces.get(c)).flatten().copied().collect::<Vec<_>>();
     let pieces = match id {
@@ -52,20 +54,21 @@ fn at_the_start(case: &RunContext<'_>, id: V) -> bool {
     begun > case.window.0 && cost(begun) > NEARLY * cost(i64::MAX)
 }
 
-/// Lowers the confidence of findings that the record does not fully support:
-/// * with fewer than three repetitions, a finding is only possible;
-/// * idle time in one or two gaps is not regular behavior of the program;
-/// * if more idle time is unexplained (cause unknown, or next operation already queued) than this finding explains,
-///   another cause may be larger;
-/// * idle time that is mostly in one of several steps, or in fewer than half of them, may not be regular;
-/// * a cost before the kernels begin in earnest may be start-up;
-/// * a finding is at most likely if the devices worked more outside the analyzed part than inside it;
-/// * a run is not healthy if kernels leave a seventh of the window to other activity;
-/// * kernels are not the only limit of a run if much idle time has no finding of its own (next operation already
-///   queued, another driver call, nothing more to launch);
-/// * kernels limit only the analyzed part, not the run, if the devices are idle in the rest;
-/// * idle time in which the profiler handed over its records may be its own cost;
-/// * a small part of a run that was not marked by the user may not be representative.
+/// Lowers the confidence of findings that the report does not fully support:
+/// * If the longest-running operation ran fewer than three times, every finding is only possible.
+/// * Idle time in one or two gaps is not regular behavior of the program.
+/// * If more idle time is unexplained than this finding explains, another cause may be larger. Unexplained means that
+///   the cause or the call is unknown, the next operation was already queued, the thread was in another driver call, or
+///   nothing more was launched.
+/// * Idle time that is mostly in a single step, or in fewer than half of the steps, may not be regular.
+/// * A cost incurred before most of the kernels run may be a start-up cost.
+/// * If the devices worked more outside the analyzed part than inside it, a finding is at most likely.
+/// * A run whose kernels fill less than `NEARLY_ALL` of the window is not healthy.
+/// * Kernels are not the only limit of a run if much idle time has no finding of its own (next operation already
+///   queued, another driver call, nothing more to launch).
+/// * Kernels limit only the analyzed part, not the run, if the devices are idle in the rest.
+/// * Idle time during which the profiler flushed its buffers may be caused by the profiler.
+/// * A small part of the run may not be representative unless the user marked it.
 pub fn lower_confidence(case: &RunContext<'_>, findings: &mut [Finding]) {
     let queued = case.share((case.idle.get(Cause::Queued) - case.pauses).max(0));
     let unknown = case.idle_share(Cause::Unknown) + case.idle_share(Cause::NoCall);
@@ -103,8 +106,8 @@ pub fn lower_confidence(case: &RunContext<'_>, findings: &mut [Finding]) {
     }
 }
 
-/// Adds the share of the time breakdown to findings that count only a part of it, or that it lists under another name,
-/// so that both can be compared.
+/// If a finding counts only part of a category in the time breakdown, or the breakdown lists it under another name,
+/// adds the category's share to the finding so that the two numbers can be reconciled.
 pub fn add_breakdown_shares(case: &RunContext<'_>, findings: &mut [Finding]) {
     for finding in findings {
         let causes = finding.id.idle_causes();
@@ -123,7 +126,8 @@ pub fn add_breakdown_shares(case: &RunContext<'_>, findings: &mut [Finding]) {
     }
 }
 
-/// Appends the analyzed share of the run to the headline of the first finding if a relevant part was not analyzed.
+/// Appends the analyzed share of the run to the first finding's headline if a considerable part of the run was not
+/// analyzed.
 pub fn say_judged(case: &RunContext<'_>, findings: &mut [Finding]) {
     let (Some(outside), Some(first)) = (case.outside.filter(|o| o.judged < MOST), findings.first_mut()) else { return };
     let most = case.steps.left_out.iter().max_by_key(|l| l.end - l.start);

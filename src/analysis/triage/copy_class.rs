@@ -1,4 +1,4 @@
-//! Copies by cost class: small, pageable, or large.
+//! Groups copies by what makes them expensive: their small size, pageable memory, or the number of bytes.
 
 use crate::model::{CopyKind, MemOp, MemOpKind, MemoryKind};
 
@@ -10,7 +10,7 @@ pub const SMALL: u64 = 64 << 10;
 pub enum CopyClass {
     /// Between host and device, smaller than [`SMALL`].
     Small,
-    /// From or to pageable host memory.
+    /// From or to pageable host memory, unless known to be smaller than [`SMALL`].
     Pageable,
     /// Between pinned host memory and a device, or of an unknown kind.
     Host,
@@ -49,10 +49,10 @@ pub struct Sum {
     pub count: u64,
     pub bytes: u64,
     pub ns: i64,
-    /// Duration of the copies of known size, and number of those of unknown size.
+    /// Total duration of the copies whose size is recorded, and the number of copies whose size is not.
     pub sized_ns: i64,
     pub unsized_count: u64,
-    /// Number of copies by kernels of AMD's runtime, whose size and direction are not recorded.
+    /// Number of copies that AMD's runtime made with kernels, whose size and direction are not recorded.
     pub blits: u64,
     /// Number of copies to the device.
     pub to_device: u64,
@@ -62,7 +62,7 @@ pub struct Sum {
     pub pageable: u64,
     /// Time during which nothing else ran.
     pub exposed: i64,
-    /// Idle time while the host was issuing the copies.
+    /// Time during which the device was idle because the host was still issuing the copies.
     pub idle: i64,
     /// Longest interval in which nothing else ran.
     pub longest: Option<(i64, i64)>,
@@ -88,7 +88,7 @@ impl Sum {
         }
     }
 
-    /// Bytes per second of the time of the copies whose size is known.
+    /// Throughput of the copies whose size is recorded, bytes per second.
     pub fn bytes_per_second(&self) -> Option<f64> {
         (self.sized_ns > 0 && self.bytes > 0).then(|| self.bytes as f64 / self.sized_ns as f64 * 1e9)
     }

@@ -13,7 +13,7 @@ pub enum Class {
     Copy,
 }
 
-/// Row of an operation in its table in the profile.
+/// Identifies an operation by its table in the profile and its row there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OperationRow {
     Launch(u32),
@@ -42,22 +42,23 @@ pub fn clamp_time(time: i64) -> i64 {
     time.clamp(-FAR, FAR)
 }
 
-/// A device. Processes that share one are judged together: it is idle while none of them uses it.
+/// A device, identified as far as the report allows. Processes that share a device are analyzed together: it is idle
+/// only while none of them uses it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Unit {
     /// Index into [`Profile::devices`].
     pub device: Option<u32>,
     /// The device's ordinal within the process, if the report does not identify the device.
     pub ordinal: Option<u32>,
-    /// The only process that uses it.
+    /// Process that uses the device; `None` if several do.
     pub pid: Option<u32>,
 }
 
-/// Names of kernels in communication libraries. Other names that suggest a collective may also belong to reductions
-/// within one GPU, such as `block_all_reduce_sum`.
+/// Parts of names by which kernels of communication libraries are recognized. Other names that suggest a collective may
+/// also belong to reductions within one GPU, such as `block_all_reduce_sum`.
 const LIBRARIES: [&str; 5] = ["nccl", "rccl", "nvshmem", "deep_ep", "cross_device_reduce"];
 
-/// Class of the kernels with which AMD's runtime copies and sets memory (`__amd_rocclr_copyBuffer`,
+/// Copy class of a kernel with which AMD's runtime copies or sets memory (`__amd_rocclr_copyBuffer`,
 /// `__amd_rocclr_fillBufferAligned`; `rocclr/device/blitcl.cpp` in the runtime); `None` for other kernels.
 pub fn blit_class(function: &str) -> Option<CopyClass> {
     let name = function.strip_prefix("__amd_rocclr_")?;
@@ -88,24 +89,24 @@ pub fn find_collectives(profile: &Profile) -> Vec<bool> {
 pub struct DeviceOps<'a> {
     profile: &'a Profile,
     pub units: Vec<Unit>,
-    /// Unit of each place.
+    /// Index into `units` of each place in [`Profile::places`].
     unit_of: Vec<usize>,
-    /// True for kernels that are collectives.
+    /// True if the kernel is a collective, by kernel index.
     pub collective: Vec<bool>,
-    /// Class of the kernels with which AMD's runtime copies and sets memory.
+    /// Result of [`blit_class`], by kernel index.
     blit: Vec<Option<CopyClass>>,
-    /// Launches in order of start; empty if they are already in that order.
+    /// Launch rows in order of start; empty if the profile already stores them in that order.
     order: Vec<u32>,
-    /// Graphs in order of start.
+    /// Indices of the graphs that were traced as a whole, in order of start.
     graphs: Vec<u32>,
     /// Thread and end of the calls that launched graphs, by process and start of the call.
     graph_calls: FxHashMap<(u32, i64), (u32, i64)>,
-    /// Number of the device to which operations are restricted.
+    /// Number of the only device to include; `None` for all devices.
     only: Option<u32>,
 }
 
 impl<'a> DeviceOps<'a> {
-    /// Sorts the operations. Launches without times are skipped.
+    /// Prepares iteration in order of start. Launches without start times are skipped.
     pub fn from_profile(profile: &'a Profile) -> Self {
         let launches = &profile.launches;
         let mut order: Vec<u32> = Vec::new();
@@ -205,7 +206,7 @@ impl<'a> DeviceOps<'a> {
 
     fn mem_op(&self, row: usize) -> Option<DeviceOp> {
         let op = self.profile.memops.get(row)?;
-        // A copy between host buffers is not work of the device.
+        // The device does not take part in a copy between host buffers.
         if matches!(op.kind, MemOpKind::Copy { kind: CopyKind::HostToHost, .. }) {
             return None;
         }
@@ -240,7 +241,7 @@ impl<'a> DeviceOps<'a> {
         });
         let launches = if self.profile.launches.has_start_times() { self.profile.launches.len() } else { 0 };
         let row = |at: usize| self.order.get(at).copied().unwrap_or(u32::try_from(at).unwrap_or(u32::MAX));
-        // Launches far outnumber the other operations, so only the latter need a peekable iterator.
+        // Launches far outnumber the other operations, so the launch path avoids the overhead of a peekable iterator.
         let (mut at, mut other) = (0, others.next());
         let all = std::iter::from_fn(move || {
             let launch = (at < launches).then(|| self.launch_op(row(at)));
@@ -285,8 +286,9 @@ impl<'a> DeviceOps<'a> {
         }
     }
 
-    /// Returns the process, the thread, and the time to look up the ranges around an operation's launch: those of its
-    /// call, or of the range in which it was launched.
+    /// Returns the process, thread and time at which to look up the ranges that enclose an operation's launch. The time
+    /// is the start of the launching call or, if calls were not recorded, of the range in which the operation was
+    /// launched.
     pub fn find_origin(&self, op: &DeviceOp) -> Option<(u32, u32, i64)> {
         if let Some(call) = self.find_call(op) {
             return Some((call.pid, call.tid, call.start));
@@ -304,7 +306,8 @@ impl<'a> DeviceOps<'a> {
         Some(Call { start, end: start.saturating_add(cost), pid: place.pid.unwrap_or_default(), tid: place.thread? })
     }
 
-    /// Row of a launch in the same graph launch; for a kernel, its own row. `None` outside of graphs.
+    /// For an operation inside a graph, returns the row of a kernel launch that belongs to the same graph launch (for a
+    /// kernel, its own row); `None` for operations outside of graphs.
     pub fn in_graph(&self, op: &DeviceOp) -> Option<u32> {
         match op.row {
             OperationRow::Launch(row) => self.profile.launches.graph_node(row as usize).map(|_| row),

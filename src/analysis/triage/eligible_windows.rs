@@ -21,8 +21,9 @@ fn to_intervals(windows: &[(i64, i64)]) -> Intervals {
     set
 }
 
-/// Restricts windows to recorded time without counter collection: when nothing is recorded, GPU activity is unknown,
-/// and during a measurement, everything waits for the counters. If nothing is left, returns the windows unchanged.
+/// Restricts windows to recorded time in which no counters were collected. Outside the recorded time, GPU activity is
+/// unknown; while counters are collected, everything waits for the profiler. If nothing is left, returns the windows
+/// unchanged.
 pub fn recorded_windows(profile: &Profile, windows: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
     let measuring = measuring_times(profile);
     if profile.recorded.is_empty() && measuring.is_empty() {
@@ -34,8 +35,9 @@ pub fn recorded_windows(profile: &Profile, windows: Vec<(i64, i64)>) -> Vec<(i64
     if both.is_empty() { windows } else { both }
 }
 
-/// Share of the analyzed kernel time, or of the launches if that is larger, in windows of counter collection. Measured
-/// launches may have no times. If `windows` is empty, the whole report counts; without `device`, all devices count.
+/// Share of the kernel time, or of the launches if that is larger, that falls into periods of counter collection.
+/// Launches are counted as well because measured ones may have no times. An empty `windows` means the whole report, no
+/// `device` all devices.
 pub fn measured_share(profile: &Profile, windows: &[(i64, i64)], device: Option<u32>) -> f64 {
     let measuring = measuring_times(profile);
     if measuring.is_empty() {

@@ -9,7 +9,7 @@ use crate::model::units;
 /// Minimum share of the window for a finding to be reported.
 pub const LEAST_SHARE: f64 = 0.03;
 
-/// Advice to whoever has only one rank of a job open.
+/// Advice for users who have opened only one rank of a job.
 pub const COMPARE_RANKS: &str = "Compare the ranks: open all their reports together; a rank that is late makes the others wait.";
 
 /// A verdict with the run's own numbers.

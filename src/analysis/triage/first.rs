@@ -16,7 +16,7 @@ const SLOW_CALL_NS: i64 = 1_000_000;
 /// First launch of each kernel in its process, and first call of each function.
 pub struct Firsts<'a> {
     profile: &'a Profile,
-    /// Start of the first launch call by process and kernel; computed on first use.
+    /// Start of the call that first launched each kernel, by process and kernel; computed on first use.
     launches: OnceCell<FxHashMap<(u32, u32), i64>>,
     calls: OnceCell<Vec<i64>>,
 }

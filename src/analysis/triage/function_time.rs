@@ -1,5 +1,5 @@
-//! Idle time by stack if each call of a Python function was recorded, as by PyTorch with `with_stack=True`: exact,
-//! without samples.
+//! Idle time by stack for reports that record every call of a Python function, such as PyTorch's with
+//! `with_stack=True`. The result is exact, because no samples are involved.
 
 use super::host::Host;
 use super::host_lines::{HostTime, StackTime};
@@ -26,7 +26,8 @@ fn parse_function(name: &str) -> StackFrame {
     }
 }
 
-/// Divides idle time, and the launches and host time in `windows`, among the functions that were open on the threads.
+/// Attributes idle time, and the launches and host time in `windows`, to the Python functions that were open on the
+/// launching threads.
 pub fn time_of_functions(profile: &Profile, host: &Host<'_>, pieces: &FxHashMap<Cause, Vec<Piece>>, windows: &[(i64, i64)]) -> HostTime {
     let ranges = &profile.ranges;
     let mut by_thread: FxHashMap<(u32, u32), Vec<Piece>> = FxHashMap::default();
@@ -66,7 +67,7 @@ struct Building {
     frames: FxHashMap<u32, u32>,
     stacks: FxHashMap<CallStack, u32>,
     sums: FxHashMap<(Cause, u32), (i64, (i64, i64))>,
-    /// Launches, host time, and a point in time of each stack.
+    /// Number of launches, host time in ns, and one moment at which the stack was open, by stack.
     launching: FxHashMap<u32, (u64, i64, i64)>,
     outside: i64,
 }
@@ -115,8 +116,8 @@ impl Building {
         });
     }
 
-    /// Walks through the functions of a thread and through times, both in order: calls `add` with the index of a time, the
-    /// stack that was open, and for how long.
+    /// Walks through a thread's functions and a list of times together; both must be in order. For each part of a time,
+    /// calls `add` with the index of the time, the stack that was open, and the length of the part in ns.
     fn walk_functions(
         &mut self,
         profile: &Profile,

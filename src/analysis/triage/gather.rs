@@ -1,4 +1,5 @@
-//! Totals over the operations of a run: idle time by cause, step and slice, kernels, copies.
+//! Accumulates the totals of a run while its operations are swept: idle time by cause, step and slice, and statistics
+//! of kernels and copies.
 
 use super::attribution::{Gap, SweepListener};
 use super::copy_class::{Copies, CopyClass};
@@ -14,7 +15,7 @@ use super::time_category::{ByCause, Cause, TimeCategory};
 use crate::model::{Cancel, MemOpKind, Profile};
 use rustc_hash::FxHashMap;
 
-/// Maximum number of pieces to keep per cause for reporting their places.
+/// Maximum number of pieces to keep per cause, longest first, for locating the idle time in the program.
 pub const LONGEST: usize = 1 << 16;
 
 /// Maximum number of steps to evaluate individually.
@@ -22,11 +23,11 @@ pub const MOST_STEPS: usize = 200_000;
 /// Number of slices in the busy-over-time strip.
 pub const STRIP: usize = 240;
 
-/// Categories in which a device runs something, in numerical order.
+/// Categories in which the device is busy. Their order must match the enum, whose discriminants index the strip.
 pub const RUNNING: [TimeCategory; 3] = [TimeCategory::Kernels, TimeCategory::Collectives, TimeCategory::Copies];
 
-/// Longest pause of a device between two queued operations, ns. Such pauses usually take 1 to 2 µs on an H200; a longer
-/// one has another reason.
+/// Maximum pause between two queued operations that the device itself accounts for, ns. Such pauses usually take 1 to
+/// 2 µs on an H200; a longer one has another reason.
 pub const PAUSE_NS: i64 = 5_000;
 
 /// Device time in one step, ns, summed over devices.
@@ -35,9 +36,9 @@ pub struct StepTime {
     pub idle: ByCause,
     /// Time of exposed copies.
     pub copies: i64,
-    /// Kernels in the step.
+    /// Launches in the step, by kernel.
     pub kernels: Sketch,
-    /// Kernels in the step, with their launch configurations.
+    /// Launches in the step, by kernel and launch configuration.
     pub launches: Sketch,
     /// Graph launches, kernels in graphs, and kernels launched individually. A graph recorded as a whole counts as one
     /// kernel.
@@ -46,7 +47,7 @@ pub struct StepTime {
     pub single_kernels: u32,
 }
 
-/// Idle time after calls with the same name, by cause.
+/// Idle time attributed to calls with the same name, for one cause: total in ns, and number of gaps.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AfterCall {
     pub ns: i64,
@@ -69,9 +70,10 @@ pub struct Gather<'a, 'g> {
     /// Longest piece of time in which only collectives ran.
     pub exposed_collective: Option<(i64, i64)>,
     pub pauses: i64,
-    /// Per device, the end of the operation that ended last, and true if that is a copy to or from pageable memory.
+    /// Per device: the latest end of any operation so far, and true if that operation is a copy from or to pageable
+    /// memory.
     pub ended: Vec<(i64, bool)>,
-    /// Idle time after copies to or from pageable memory, ns.
+    /// Idle time at synchronizations after copies from or to pageable memory, ns.
     pub after_pageable: i64,
     pub spreads: Spreads,
     pub lines: LineGather,
@@ -231,7 +233,7 @@ impl Gather<'_, '_> {
         }
     }
 
-    /// Adds an operation to the kernels of its step.
+    /// Counts a kernel or graph toward the sketches and launch counts of its step.
     fn add_step_work(&mut self, op: &DeviceOp) {
         if self.per_step.is_empty() {
             return;
@@ -267,7 +269,7 @@ impl Gather<'_, '_> {
         }
     }
 
-    /// Adds a piece to the idle causes of the slices that it overlaps.
+    /// Spreads a piece of idle time evenly over the slices that it overlaps.
     fn add_cause_slices(&mut self, piece: &Piece) {
         let width = (self.window.1 - self.window.0) as f64 / STRIP as f64;
         let slice = |t: i64| (((t - self.window.0) as f64 / width) as usize).min(STRIP - 1);

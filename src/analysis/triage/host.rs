@@ -78,8 +78,8 @@ const PYTHON_WAITS: &[&str] = &[
 /// Range in which PyTorch's main thread waits for `DataLoader` processes.
 const LOADER_WAITS: &str = "_MultiProcessingDataLoaderIter.__next__";
 
-/// MPI and NCCL functions in which a thread waits for other ranks, as named in ranges. Nonblocking functions
-/// (`MPI_Isend`, `ncclAllReduce`) are not included.
+/// Prefixes of MPI and NCCL functions in which a thread waits for other ranks, as named in ranges. Nonblocking
+/// functions (`MPI_Isend`, `ncclAllReduce`) are not included.
 const RANK_WAITS: &[&str] = &[
     "MPI_Recv",
     "MPI_Send",
@@ -117,7 +117,8 @@ const RANK_WAITS: &[&str] = &[
     "ncclCommAbort",
 ];
 
-/// Returns true if a range is a function that waits for other ranks.
+/// Returns true if a range's name is that of a function that waits for other ranks; a `P` prefix (`PMPI_Recv`) is
+/// ignored.
 pub fn waits_for_ranks(name: &str) -> bool {
     let name = name.trim_start_matches('P');
     RANK_WAITS.iter().any(|w| name.starts_with(w)) && !name.starts_with("MPI_File_i")
@@ -134,7 +135,7 @@ pub struct Known {
     pub operators: bool,
 }
 
-/// A thread's outermost call, not nested in another one.
+/// An outermost call of a thread, i.e. one that is not nested in another call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outer {
     /// Start and end in nanoseconds since the session began.
@@ -174,20 +175,21 @@ pub struct Host<'a> {
     pub samples: Vec<LaneSamples>,
     by_thread: FxHashMap<(u32, u32), usize>,
     pub known: Known,
-    /// Calls that blocked their thread until a copy was done.
+    /// Copy calls that blocked their thread until the copy was done: copies of pageable memory, and synchronous
+    /// functions.
     pub(super) blocking: FxHashSet<u32>,
     /// Effect of each call name on stream capture: 1 begins a capture, 2 ends it.
     capture: Vec<u8>,
-    /// True for the names of calls that ask whether work is done, and return at once.
+    /// True for names of calls that only ask if work is done and return at once, such as `cudaEventQuery`.
     polls: Vec<bool>,
     /// Start of each implicit code load, ns, and its process if the report contains it.
     pub loads: Vec<(i64, Option<u32>)>,
-    /// Times at which the profiler handed over its records.
+    /// Periods in which the profiler flushed its buffers.
     pub flushes: Intervals,
 }
 
 impl<'a> Host<'a> {
-    /// Sorts the calls of each launching thread.
+    /// Finds the launching threads and collects their calls, waits and working times.
     pub fn from_profile(profile: &'a Profile) -> Self {
         let mut host = Self {
             profile,
@@ -212,7 +214,7 @@ impl<'a> Host<'a> {
         host.collect_os_waits();
         host.collect_states();
         host.collect_ranges();
-        // States between two samples are unknown.
+        // `Partly` occurs only if thread states were sampled; then the states between two samples are unknown.
         let sampled = profile.states.iter().any(|s| s.state == ThreadState::Partly);
         for lane in &mut host.lanes {
             lane.certain = host.known.os || host.known.states && !sampled || host.known.python && lane.functions;
@@ -457,16 +459,16 @@ impl<'a> Host<'a> {
     }
 }
 
-/// Copy calls that blocked their thread until the copy was done: with pageable memory, or by synchronous functions.
-/// Times of CUPTI's overhead records for its buffers ("CUPTI activity buffer flush", `ACTIVITY_BUFFER_FLUSH`): the
-/// thread of the program waits meanwhile.
+/// Periods in which the profiled thread waits while CUPTI flushes its buffers, from the overhead records for it ("CUPTI
+/// activity buffer flush", `ACTIVITY_BUFFER_FLUSH`).
 fn find_flushes(profile: &Profile) -> Intervals {
     let is_flush = |name: &str| name.to_ascii_lowercase().contains("flush");
     let spans = profile.overhead.iter().filter(|o| is_flush(&o.name)).map(|o| (o.start, o.start.saturating_add(o.duration.max(0))));
     spans.collect()
 }
 
-/// Tests whether calls of this name ask whether work is done, and return at once (`cudaEventQuery`, `hipStreamQuery`).
+/// Returns true if calls with this name only ask if work is done and return at once (`cudaEventQuery`,
+/// `hipStreamQuery`).
 pub fn is_poll(name: &str) -> bool {
     ["EventQuery", "StreamQuery"].iter().any(|poll| name.contains(poll))
 }
@@ -496,14 +498,14 @@ fn blocking_copy_calls(profile: &Profile) -> FxHashSet<u32> {
 pub struct Walk {
     launch: usize,
     call: usize,
-    /// End of the last call passed.
+    /// Latest end of all calls passed.
     pub end: Option<i64>,
     /// End and name of the last call passed that blocked the thread.
     pub blocked: Option<(i64, Option<u32>)>,
     /// True while a stream is being captured.
     pub capturing: bool,
-    /// Number of consecutive polls up to the last call passed. Several count as a wait, because a memory allocator
-    /// polls only once.
+    /// Number of consecutive polls that end with the last call passed. Only two or more count as a wait, because memory
+    /// allocators poll just once.
     pub polls: u32,
 }
 
@@ -519,7 +521,7 @@ impl Walk {
 
     /// Advances past a call and the calls nested in it.
     pub fn pass_call(&mut self, host: &Host<'_>, lane: &Lane, outer: &Outer) {
-        // A launch nested in a call is the driver call inside the runtime call.
+        // A launch nested in another call is the driver call that the runtime function makes.
         while host.launch_call(lane, self.launch).is_some_and(|c| c.start < outer.end || c.start <= outer.start) {
             self.launch += 1;
         }
@@ -531,8 +533,8 @@ impl Walk {
             }
             self.call += 1;
         }
-        // Captured calls do not launch work: a launch means that the capture has ended, even if another thread ended
-        // it.
+        // Calls that are being captured do not launch work, so a launch means that the capture has ended, even if
+        // another thread ended it.
         if outer.kind == CallKind::Launch && outer.name.is_none() {
             self.capturing = false;
         }

@@ -1,8 +1,8 @@
 //! Idle time of the devices by the line of the program that the launching threads were executing.
 //!
-//! Idle time with a cause is divided among the samples of its thread in proportion to their number: samples are taken
-//! at regular intervals, whatever the thread does. Idle time after a wait for the GPU counts toward the line of the
-//! wait.
+//! Idle time with one cause on one thread is divided among that thread's samples in proportion to their number; this
+//! works because samples are taken at regular intervals, whatever the thread does. Idle time after a wait for the GPU
+//! counts toward the line of the wait.
 
 use super::host::{CLOSE_NS, Host};
 use super::host_samples::{ENOUGH, LockHolders};
@@ -23,8 +23,7 @@ pub struct StackTime {
     pub cause: Cause,
     /// Most common activity of the thread.
     pub activity: Activity,
-    /// Thread that held the interpreter lock if the launching thread waited for it, in which case the stack is that
-    /// thread's.
+    /// If the launching thread waited for the interpreter lock, the thread that held it; `stack` is then that thread's.
     pub held_by: Option<u32>,
     /// Idle time, ns.
     pub ns: f64,
@@ -51,13 +50,14 @@ pub struct HostTime {
     pub functions: Vec<LineTime>,
     /// Idle time during which the threads were not sampled, ns.
     pub unknown: i64,
-    /// Time that only a nearby sample classifies as computing or waiting, ns.
+    /// Time classified as computing or waiting only by a nearby sample, because no sample falls into it, ns.
     pub guessed: i64,
     /// True if calls were recorded rather than sampled.
     pub exact: bool,
 }
 
-/// Causes whose idle time follows a call; the thread waited, copied or allocated on the line of that call.
+/// Returns true if idle time with this cause follows a call: the thread waited, copied or allocated on the line of that
+/// call, so the sample in the call counts.
 fn is_after_call(cause: Cause) -> bool {
     matches!(cause, Cause::Sync | Cause::CopyCall | Cause::Alloc | Cause::OtherCall)
 }
@@ -82,7 +82,8 @@ struct Votes {
     samples: u64,
     /// Longest piece, ns.
     longest: (i64, i64),
-    /// Last sample counted: pieces on several devices, or after one call, share samples.
+    /// Last sample counted, so that pieces which share a sample (on several devices, or after one call) count it only
+    /// once.
     last: Option<u32>,
 }
 
@@ -104,7 +105,7 @@ impl LineGather {
         let Some((lane_id, lane)) = piece.lane.and_then(|l| Some((l, host.samples.get(l)?))).filter(|(_, l)| !l.is_empty()) else {
             return;
         };
-        // Tools that only sample running threads do not sample a thread that waits.
+        // If the tool samples only running threads, it takes no samples of a thread that waits.
         if profile.samples.running_only && piece.cause == Cause::Wait {
             return;
         }
@@ -129,8 +130,8 @@ impl LineGather {
             sum.weight += weight;
         };
         if is_after_call(piece.cause) {
-            // One vote per pause, weighted by its length. Of several calls shorter than the sampling interval, only one
-            // contains a sample: scale its weight so that it represents all of them.
+            // One vote per pause, weighted by its length. If calls are shorter than the sampling interval, only some of
+            // them contain a sample, so its weight is scaled up to represent the others.
             if let Some(call) = lane.call_before(piece.start, CLOSE_NS) {
                 let rarely = lane.interval() as f64 / (call.end - call.start).max(1) as f64;
                 add(call.sample, ns as f64 * rarely.max(1.0));
@@ -140,8 +141,8 @@ impl LineGather {
         }
     }
 
-    /// Divides the idle time among the stacks. `host_idle` is all idle time with a thread behind it, ns; `launching` are
-    /// launches by stack.
+    /// Divides the idle time among the stacks. `host_idle` is the total idle time attributed to a thread, ns;
+    /// `launching` contains the launches by stack.
     pub fn into_time(self, samples: &Samples, host_idle: i64, launching: Vec<LaunchStack>) -> HostTime {
         let mut by_key: FxHashMap<TimeKey, (StackTime, f64)> = FxHashMap::default();
         let mut known = 0;
@@ -182,7 +183,7 @@ impl LineGather {
     }
 }
 
-/// New indices of the frames and stacks that are kept.
+/// Maps the indices of the frames and stacks that are kept to their new ones.
 struct Kept<'a> {
     samples: &'a Samples,
     frames: FxHashMap<u32, u32>,
@@ -191,7 +192,7 @@ struct Kept<'a> {
 
 impl Kept<'_> {
     fn keep_stack(&mut self, stack: u32, out: &mut HostTime) -> Option<u32> {
-        // Insert callers first, without recursion: stacks are as deep as the program's.
+        // Insert callers first. A loop rather than recursion, because stacks can be arbitrarily deep.
         let mut path = Vec::new();
         let mut at = Some(stack);
         while let Some(node) = at.filter(|s| !self.stacks.contains_key(s)) {
@@ -220,7 +221,7 @@ pub struct LineTime {
     pub inside: Option<StackFrame>,
     /// Most common activity of the thread.
     pub activity: Activity,
-    /// Index into [`Profile::threads`] of a thread that held the interpreter lock.
+    /// Thread that held the interpreter lock while the launching thread waited for it: index into [`Profile::threads`].
     pub held_by: Option<u32>,
     /// Idle time in the function, and at the line, ns.
     pub ns: i64,
@@ -230,7 +231,7 @@ pub struct LineTime {
     pub cause: Cause,
     /// Longest idle interval in the function, ns; if there is none, a point in time in it.
     pub longest: (i64, i64),
-    /// Launches from it, and time of the launching threads in it.
+    /// Launches made in the function, and time that the launching threads spent in it.
     pub launching: LaunchSum,
 }
 
@@ -256,8 +257,8 @@ impl HostTime {
         self.frames.get(frame as usize)
     }
 
-    /// Identity of a frame's function. Where calls were recorded, names lack the class, and the line is that of the
-    /// definition: it tells methods of one name apart.
+    /// Identity of a frame's function. If calls were recorded, names lack the class, but the line is that of the
+    /// definition and so distinguishes methods with the same name.
     pub fn function_key(&self, frame: &StackFrame) -> FunctionKey {
         (frame.function.clone(), frame.file.clone(), frame.line.filter(|_| self.exact))
     }
@@ -321,7 +322,7 @@ impl HostTime {
         out
     }
 
-    /// Placeholder for the stack of a thread that executed no sampled kind of code, or whose stack could not be read.
+    /// Label for time without a stack: the thread executed no sampled kind of code, or its stack could not be read.
     pub fn label_without_stack(&self) -> &'static str {
         if self.frames.iter().any(|f| f.python) { "(no Python code)" } else { "(no stack)" }
     }
@@ -352,12 +353,13 @@ impl HostTime {
             samples: u64,
             longest: (i64, i64),
             lines: FxHashMap<u32, f64>,
-            /// Time by frame for each function.
+            /// For each library function called from here: idle time by frame, ns.
             inside: FxHashMap<FunctionKey, FxHashMap<u32, f64>>,
             causes: FxHashMap<Cause, f64>,
             activities: FxHashMap<Activity, f64>,
             launching: LaunchSum,
-            /// Host time at each line, ns.
+            /// Host time plus number of launches ([`LaunchSum::weight`]), by frame; selects the main line of a function
+            /// without idle time.
             host_lines: FxHashMap<u32, f64>,
         }
         let new = |longest| Sum {
@@ -389,14 +391,14 @@ impl HostTime {
                 sum.longest = time.longest;
             }
         }
-        // Launches have no cause.
+        // Launches have no cause, so they count only if all causes are requested.
         for launching in self.launching.iter().filter(|_| causes.is_empty()) {
             let Some((frame, function)) = launching.at.and_then(|f| Some((f, self.frame(f)?))) else { continue };
             let sum = sums.entry(key(function, None)).or_insert_with(|| new((launching.time, launching.time)));
             sum.launching.add(&launching.sum);
             *sum.host_lines.entry(frame).or_default() += launching.sum.weight();
         }
-        // Without idle time, functions are listed that launch, or take time that matters.
+        // A function without idle time is listed only if it launches something or takes more than 1 % of the host time.
         let least = self.all_launching().host_ns().unwrap_or(0) / 100;
         let matters = |of: &LaunchSum| of.launches().is_some_and(|n| n > 0) || of.host_ns().is_some_and(|ns| ns > least);
         let mut out: Vec<LineTime> = sums
@@ -433,7 +435,7 @@ impl HostTime {
         out
     }
 
-    /// Activity of the thread during most of the idle time with these causes; `None` if it varies.
+    /// Activity of the thread during more than half of the idle time with these causes; `None` if there is none.
     pub fn main_activity(&self, causes: &[Cause]) -> Option<Activity> {
         let mut sums: FxHashMap<Activity, f64> = FxHashMap::default();
         self.of_causes(causes).for_each(|s| *sums.entry(s.activity).or_default() += s.ns);
@@ -458,7 +460,8 @@ impl HostTime {
         (all > 0.0).then_some((waited / all, most.1))
     }
 
-    /// Functions with the most idle time with any cause, to the extent that the samples can tell.
+    /// The functions with the most idle time (any cause), at most `most`, omitting those with too few samples to be
+    /// reliable.
     pub fn main_lines(&self, most: usize) -> Vec<LineTime> {
         self.functions.iter().filter(|l| l.ns > 0 && (self.exact || l.samples >= ENOUGH)).take(most).cloned().collect()
     }
@@ -472,7 +475,7 @@ impl HostTime {
         all
     }
 
-    /// The function that certainly launches more than any other.
+    /// The function that launches clearly more than any other; `None` if the samples cannot tell.
     pub fn main_launcher(&self) -> Option<&LineTime> {
         let all = self.all_launching();
         let count = |l: &LineTime| l.launching.launches().unwrap_or(0);
@@ -481,14 +484,14 @@ impl HostTime {
         self.functions.iter().all(ahead).then_some(first)
     }
 
-    /// Function that accounts for most of the idle time with these causes, including its callees: the innermost one in
-    /// the program's own code, or else in a package.
+    /// Innermost function that, including its callees, accounts for most of the idle time with these causes; preferably
+    /// in the program's own code, otherwise in a package.
     pub fn main_function(&self, causes: &[Cause]) -> Option<StackFrame> {
         /// Time, depth of the innermost call, and time by line.
         type Inclusive = (f64, usize, FxHashMap<u32, f64>);
         let mut inclusive: FxHashMap<usize, Inclusive> = FxHashMap::default();
         let (mut all, mut count) = (0.0, 0);
-        // Functions by number, and the stack in which each was seen last.
+        // Number of each function, and (in `seen_in`) the stack in which it was last seen.
         let mut numbers: FxHashMap<FunctionKey, usize> = FxHashMap::default();
         let functions: Vec<usize> = self
             .frames

@@ -1,10 +1,10 @@
-//! Samples of the launching threads, separated by whether the thread was in a blocking CUDA call.
+//! Samples of the launching threads, split into those inside a host call and those outside.
 
 use crate::model::{Activity, Profile, Sample};
 use rustc_hash::FxHashMap;
 
-/// Minimum number of samples for a line to be named. With ten samples, a share of one half is accurate to ±31 points
-/// (95 % of the time), which suffices to find a function that takes most of the time.
+/// Minimum number of samples for a line to be named. With ten samples, a measured share of one half has a 95 % error of
+/// ±31 percentage points, which suffices to find a function that takes most of the time.
 pub const ENOUGH: u64 = 10;
 
 /// A host call in which a thread was sampled.
@@ -25,14 +25,14 @@ pub struct LaneSamples {
     /// Median time between samples, ns.
     interval: i64,
     calls: Vec<SampledCall>,
-    /// Samples outside of calls for which it is known whether the thread waited, as (time, waited).
+    /// Samples outside of calls as (time, waited); samples for which it is unknown if the thread waited are omitted.
     outside: Vec<(i64, bool)>,
-    /// Times of the samples in which the thread ran or launched.
+    /// Times of the samples in which the thread was running or inside a launch call.
     works: Vec<i64>,
 }
 
-/// Maximum time for which a sample is assumed to represent other pauses of the same kind on its thread, ns. Pauses too
-/// short to contain a sample are classified by the next one that does.
+/// Maximum distance at which a sample may classify a pause that contains no sample, ns. Such a pause is assumed to be
+/// of the same kind as the nearest sampled one on its thread.
 const NEAR_NS: i64 = 100_000_000;
 
 impl LaneSamples {
@@ -53,8 +53,8 @@ impl LaneSamples {
         self.calls[..next].last().filter(|c| c.end >= time.saturating_sub(within)).copied()
     }
 
-    /// Returns true if the thread waited for the interpreter lock in most of the samples between two times, and just
-    /// before and after them.
+    /// Returns true if the thread waited for the interpreter lock in most of the samples between two times, extended by
+    /// one sampling interval on both sides.
     pub fn waits_for_interpreter(&self, profile: &Profile, start: i64, end: i64) -> bool {
         let rows = self.rows_within(start.saturating_sub(self.interval), end.saturating_add(self.interval));
         let waiting =
@@ -67,8 +67,8 @@ impl LaneSamples {
         self.interval
     }
 
-    /// Returns true if the thread waited between two times, outside of calls, according to the samples there or else
-    /// the nearest one; `None` if there is none. A thread that waits while `other` works waits for that thread.
+    /// Returns the kind of wait between two times, outside of calls, according to the samples there or else the nearest
+    /// one; `None` if there is none. A thread that waits while `other` works is assumed to wait for that thread.
     pub fn wait_outside(&self, start: i64, end: i64, other: Option<&Self>) -> Option<Wait> {
         let from = self.outside.partition_point(|s| s.0 < start);
         let inside: Vec<(i64, bool)> = self.outside[from..].iter().take_while(|s| s.0 < end).copied().collect();
@@ -79,7 +79,7 @@ impl LaneSamples {
         };
         let samples = if inside.is_empty() { vec![near()?] } else { inside };
         let waiting: Vec<i64> = samples.iter().filter(|s| s.1).map(|s| s.0).collect();
-        // Threads are sampled together.
+        // All threads are sampled at the same times, so times can be compared exactly.
         let for_other = waiting.iter().filter(|t| other.is_some_and(|o| o.works.binary_search(t).is_ok())).count();
         Some(match (waiting.len() * 2 > samples.len(), for_other * 2 > waiting.len()) {
             (false, _) => Wait::None,
@@ -89,7 +89,7 @@ impl LaneSamples {
     }
 }
 
-/// Wait of a thread outside of CUDA.
+/// State of a thread outside of CUDA calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// It ran.
@@ -99,8 +99,8 @@ pub enum Wait {
     Alone,
 }
 
-/// Collects the samples of each lane. `calls` contains the outermost calls of each lane, in order, with a flag for
-/// launches: these return at once, so a sample in a launch belongs to the loop around it.
+/// Collects the samples of each lane. `calls` contains the outermost calls of each lane as (start, end, is launch), in
+/// order. Launches return at once, so a sample in a launch counts toward the surrounding code rather than the call.
 pub fn collect_samples(
     profile: &Profile,
     lane_of_thread: impl Fn(u32) -> Option<usize>,
@@ -109,7 +109,7 @@ pub fn collect_samples(
     let mut out: Vec<LaneSamples> = calls.iter().map(|_| LaneSamples::default()).collect();
     for (row, sample) in (0..).zip(&profile.samples.samples) {
         if let Some(lane) = lane_of_thread(sample.thread).and_then(|l| out.get_mut(l)) {
-            // If two samples have the same time, the second one indicates that the thread holds the interpreter lock.
+            // A second sample with the same time only marks the thread as the holder of the interpreter lock.
             if lane.rows.last().is_none_or(|last| last.0 != sample.time) {
                 lane.rows.push((sample.time, row));
             }
@@ -130,7 +130,8 @@ pub fn collect_samples(
                     _ => lane.calls.push(SampledCall { start, end, sample: row }),
                 },
                 Some(_) => lane.works.push(time),
-                // Samples of running threads reveal nothing about the time in which none was taken.
+                // If only running threads are sampled, time without a sample may be a wait or not: nothing can be
+                // concluded.
                 None if profile.samples.running_only => {}
                 None => {
                     let waits = profile.samples.samples.get(row as usize).and_then(|s| s.activity.waits());
@@ -155,7 +156,7 @@ impl LockHolders {
         Self(holders.map(|(row, s)| ((pid(s), s.time), row)).collect())
     }
 
-    /// Returns the sample of the thread that held the lock for which this one waited.
+    /// If this sample's thread waits for the interpreter lock, returns the sample of the thread that held it.
     pub fn holder_of(&self, profile: &Profile, sample: &Sample) -> Option<u32> {
         let pid = profile.threads.get(sample.thread as usize).map_or(0, |t| t.pid);
         (sample.activity == Activity::InterpreterLock).then(|| self.0.get(&(pid, sample.time)).copied()).flatten()

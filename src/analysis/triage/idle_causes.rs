@@ -12,16 +12,16 @@ use super::time_category::Cause;
 use crate::model::{CallKind, times_without_requests};
 use rustc_hash::FxHashMap;
 
-/// Launch latency, ns: a launch whose call ended at most this long before the device became idle was still in flight.
-/// An H200 under nsys takes 2 to 10 µs from the end of the call to the start of the kernel.
+/// Maximum launch latency, ns: a launch whose call ended at most this long before the device became idle may still have
+/// been in flight. An H200 under nsys takes 2 to 10 µs from the end of the call to the start of the kernel.
 const ON_ITS_WAY_NS: i64 = 10_000;
 
-/// Longest delay from the call to the start of an operation that did not have to wait, ns: launches of large graphs and
-/// first launches take tens of µs.
+/// Maximum delay between the call and the start of an operation that did not have to wait, ns. Launches of large graphs
+/// and first launches take tens of µs.
 const UNDER_WAY_NS: i64 = 100_000;
 
-/// Minimum idle time between two requests, ns. A server's metrics lag behind: shorter pauses of the GPU also occur
-/// while the server processes a request, even if the metrics do not show one.
+/// Minimum length of a gap that may lie between two requests, ns. A server's metrics lag behind, so shorter gaps may
+/// occur while a request is being processed even if the metrics show none.
 const BETWEEN_REQUESTS_NS: i64 = 100_000_000;
 
 /// Finds the causes of gaps, which must arrive in chronological order per device.
@@ -33,13 +33,13 @@ pub struct Gaps<'a> {
     /// Thread that launched the last operation on each device.
     last: Vec<Option<usize>>,
     firsts: Firsts<'a>,
-    /// First launches that loaded code: kernel, and idle time during the launch, ns.
+    /// First launches that loaded code: kernel index, and idle time during the launch, ns.
     pub loaded: Vec<(u32, i64)>,
     /// Time during which a server had no requests.
     no_requests: Intervals,
 }
 
-/// Classifies a thread's time during a gap.
+/// Context for classifying a thread's time during a gap.
 struct Look<'a> {
     host: &'a Host<'a>,
     lane_id: usize,
@@ -92,8 +92,8 @@ impl<'a> Gaps<'a> {
         out.retain(|p| p.start < p.end);
     }
 
-    /// Assigns the host's own time without requests to [`Cause::NoRequests`]: a server without requests is waiting for
-    /// one, even if its thread is active in the meantime.
+    /// Reassigns idle time on the host side to [`Cause::NoRequests`] where the server had no requests: it was waiting
+    /// for one, even if its thread was active.
     fn split_by_requests(&self, out: &mut Vec<Piece>) {
         let mut split = Vec::with_capacity(out.len());
         for piece in out.drain(..) {
@@ -138,13 +138,14 @@ impl<'a> Gaps<'a> {
             return;
         }
         let lane = &self.host.lanes[lane_id];
-        // A copy at the beginning of a graph does not count: the graph is launched for its kernels as well.
+        // A copy that is part of a graph does not count: the graph was launched for its kernels as well.
         let copy = self.ops.mem_of(&op).is_some_and(|m| m.launch.is_none() && CopyClass::from_mem_op(&m).of_host());
         let last = self.last.get(gap.unit).copied().flatten();
         let other = last.filter(|&l| l != lane_id && self.host.lanes[l].pid == lane.pid);
         let look = Look { host: self.host, lane_id, other };
         let walk = self.walks.entry((gap.unit, lane_id)).or_default();
-        // Skip the calls that end before the gap; the walk keeps the resulting state.
+        // Skip the calls that end before the gap. `walk` keeps the state that they leave behind, such as an open
+        // capture.
         while let Some(outer) = walk.peek_call(self.host, lane).filter(|o| o.end <= gap.start && o.start < call.start) {
             walk.pass_call(self.host, lane, &outer);
         }
@@ -194,8 +195,8 @@ fn push(out: &mut Vec<Piece>, piece: Piece) {
 }
 
 impl Look<'_> {
-    /// Classifies the thread's time between two times, the second of which is no later than the start of the call that
-    /// ends the gap.
+    /// Classifies what the thread did between `from` and `until`. `until` is no later than `call`, the start of the
+    /// call that ends the gap.
     fn classify_span(&self, lane: &Lane, walk: &mut Walk, (from, until): (i64, i64), call: i64, out: &mut Vec<Piece>) {
         let mut at = from;
         while at < until {
@@ -265,11 +266,11 @@ impl Look<'_> {
             let end = marks(at).clamp(at + 1, to);
             let is = |set: &super::intervals::Intervals| set.covered_length(at, end) > 0;
             let (cause, by_other) = if is(&lane.waits) {
-                // The thread waits; if it waits for a thread that is working, the time is compute.
+                // If the thread waits for another one that is working, the time counts as computing.
                 match other {
                     Some(o) if is(&o.works) || o.certain && !is(&o.waits) => (Cause::Compute, true),
                     Some(o) if !is(&o.waits) && wait(at, end) == Some(Wait::ForOther) => (Cause::Compute, true),
-                    // It waits for the interpreter lock, which another thread holds while computing.
+                    // It waits for the interpreter lock, held by another thread that computes.
                     _ if samples.is_some_and(|s| s.waits_for_interpreter(profile, at, end)) => (Cause::Compute, false),
                     _ => (Cause::Wait, false),
                 }
@@ -285,14 +286,15 @@ impl Look<'_> {
                     None => (Cause::Unknown, false),
                 }
             };
-            // The line is that of the thread that works.
+            // Attribute the piece to the thread that works, whose line is to be shown.
             let working = self.other.filter(|_| by_other).unwrap_or(self.lane_id);
             push(out, Piece { lane: Some(working), ..piece(at, end, cause, None) });
             at = end;
         }
     }
 
-    /// Reclassifies the time before a code load as compilation: the code was being compiled or read.
+    /// Reclassifies the host's time before a code load as compilation, on the assumption that the code was being
+    /// compiled or read.
     fn reclassify_loads(&self, gap: &Gap, out: &mut [Piece]) {
         let call = out.iter().rfind(|p| p.cause == Cause::Compile).map(|p| p.start);
         let pid = self.host.lanes.get(self.lane_id).map(|l| l.pid);

@@ -1,6 +1,6 @@
 //! Sets of times as sorted intervals that neither touch nor overlap: union, intersection, difference.
 
-/// A set of times, ns: half-open intervals in order, none of them empty or touching the next.
+/// A set of times, ns: half-open intervals in order, none of them empty, with a space between any two.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Intervals(Vec<(i64, i64)>);
 

@@ -22,7 +22,8 @@ pub struct Like {
     pub ns: i64,
     /// Count and total duration in each slice of the window.
     pub slices: [(u64, i64); SLICES],
-    /// Time during which SMs had no block of the kernel, weighted by their share of all SMs, ns.
+    /// Time during which SMs had no block of the kernel, weighted by the share of such SMs, ns; based on the grid size
+    /// alone.
     pub empty: i64,
 }
 
@@ -31,7 +32,7 @@ pub struct Like {
 pub struct StreamTime {
     /// Time during which the stream's kernels ran, ns.
     pub ns: i64,
-    /// Portion of that time with grids that do not fill the device, ns.
+    /// Part of `ns` during which the grid had fewer blocks than the device has SMs, ns.
     pub small: i64,
     until: i64,
 }
@@ -48,7 +49,7 @@ pub struct Kernels {
     pub fixed: i64,
     /// Count and time of kernels in graphs.
     pub in_graphs: (u64, i64),
-    /// Time of graphs traced as a whole, ns.
+    /// Total duration of graphs that were traced as a whole, ns.
     pub whole: i64,
     /// Collectives: count and total duration.
     pub collectives: (u64, i64),
@@ -56,9 +57,9 @@ pub struct Kernels {
     each_collective: FxHashMap<u32, (i64, u64)>,
     /// Number of launching calls.
     pub launches: u64,
-    /// Samples of the launching calls' durations, ns.
+    /// Durations of a sample of the launching calls, ns.
     pub costs: Vec<i64>,
-    /// Samples of the time from the end of the call to the start of the kernel, ns.
+    /// Times from the end of the call to the start of the kernel, for a sample of the kernels, ns.
     pub queued: Vec<i64>,
     durations: Vec<i64>,
     /// Start of the call that launched the last graph.
@@ -73,7 +74,7 @@ pub struct Kernels {
     every: u64,
 }
 
-/// Number of samples after which the sampling interval is doubled.
+/// Number of stored samples at which every second one is dropped and the sampling interval doubled.
 const SAMPLES: usize = 1 << 17;
 
 impl Kernels {
@@ -133,7 +134,8 @@ impl Kernels {
         slice.1 = slice.1.saturating_add(ns);
         let place = launches.place(at).and_then(|p| ops.profile().places.get(p.0 as usize));
         let sms = place.and_then(|p| self.sms.get(p.device? as usize)).copied().unwrap_or_default();
-        // More blocks would not make short kernels shorter; grids of unknown size count as full.
+        // Short kernels are excluded because more blocks would not make them shorter. Grids of unknown size count as
+        // full.
         let blocks = self.blocks.get(config as usize).copied().unwrap_or(u64::MAX);
         if blocks < sms && ns >= SHORT_NS {
             like.empty = like.empty.saturating_add(((op.end.min(window.1) - op.start) as f64 * (1.0 - blocks as f64 / sms as f64)) as i64);
@@ -186,7 +188,8 @@ impl Kernels {
         (!self.queued.is_empty()).then(|| self.queued.partition_point(|&q| q <= ns) as f64 / self.queued.len() as f64)
     }
 
-    /// Time by which a share of the kernel time had elapsed, rounded down to a slice of the window, ns.
+    /// Returns the time by which this share of the total kernel time had been reached, ns, rounded down to the start of
+    /// a slice of the window.
     pub fn time_of_share(&self, share: f64, (begin, until): (i64, i64)) -> i64 {
         let slice = |at: usize| self.like.values().map(|l| l.slices[at].1).fold(0, i64::saturating_add);
         let all: Vec<i64> = (0..SLICES).map(slice).collect();
@@ -199,17 +202,18 @@ impl Kernels {
         begin + ((until - begin) as f64 * at.unwrap_or(0) as f64 / SLICES as f64) as i64
     }
 
-    /// Share of the SMs that had a block while kernels ran (for `busy` ns over all devices), based on the launch
-    /// configurations alone: concurrent kernels add up, and unknown grids count as full.
+    /// Share of the SMs that had a block while kernels ran. `busy` is the time during which kernels ran, summed over
+    /// devices, ns. Uses only launch configurations: concurrent kernels add up, and grids of unknown size count as
+    /// full.
     pub fn filled_share(&self, busy: i64) -> f64 {
         let empty: i64 = self.like.values().map(|l| l.empty).sum();
-        // For kernels that were already running when the window started, only the time is known.
+        // Kernels that were already running when the window began are included only in `busy`.
         let all = self.ns.saturating_add(self.whole).max(busy);
         ((all - empty) as f64 / busy.max(1) as f64).clamp(0.0, 1.0)
     }
 
-    /// Kernels by time during which SMs had no block, longest first: index, that time in ns, and the number of blocks
-    /// of the configuration that accounts for most of it.
+    /// Kernels with the time during which SMs had no block of them, longest first: kernel index, that time in ns, and
+    /// the number of blocks in the configuration that accounts for most of it.
     pub fn emptiest_kernels(&self) -> Vec<(u32, i64, u64)> {
         let mut sums: FxHashMap<u32, (i64, (i64, u64))> = FxHashMap::default();
         for ((kernel, config), like) in self.like.iter().filter(|l| l.1.empty > 0) {
@@ -240,8 +244,8 @@ impl Kernels {
         out
     }
 
-    /// Kernels and collectives grouped by readable name, longest first: index of the longest-running kernel with that name, time in ns,
-    /// count.
+    /// Kernels and collectives grouped by readable name, longest first: index of the longest-running kernel with that
+    /// name, time in ns, count.
     pub fn top_kernels(&self, profile: &Profile) -> Vec<(u32, i64, u64)> {
         let mut kernels = self.each_collective.clone();
         for ((kernel, _), like) in &self.like {

@@ -10,7 +10,7 @@ use super::intervals::Intervals;
 use crate::model::{Activity, CallKind, Profile};
 use rustc_hash::FxHashMap;
 
-/// Number of sampling intervals after which a sample no longer indicates what a thread is doing.
+/// Number of sampling intervals for which a sample is assumed to represent its thread's activity at most.
 const LATE: i64 = 4;
 
 /// Launches and host time of a line or function.
@@ -18,7 +18,7 @@ const LATE: i64 = 4;
 pub struct LaunchSum {
     /// Number of launches, estimated unless each call was recorded.
     launches: f64,
-    /// Sum of the squared weights of the samples.
+    /// Sum of the squared sample weights, from which the effective sample size follows.
     squares: f64,
     /// Host time, ns.
     host: f64,
@@ -42,7 +42,7 @@ impl LaunchSum {
         self.exact |= other.exact;
     }
 
-    /// Number of equally weighted samples that would be as reliable as these.
+    /// Effective sample size: the number of equally weighted samples that would be as reliable as these.
     fn evidence(&self) -> f64 {
         if self.squares > 0.0 { self.launches * self.launches / self.squares } else { 0.0 }
     }
@@ -57,13 +57,13 @@ impl LaunchSum {
         (self.exact || self.samples >= ENOUGH).then_some(self.host.round() as i64)
     }
 
-    /// Sort key for the lines of a function.
+    /// Sort key for the lines of a function; adds up host time and launches, so it has no unit.
     pub fn weight(&self) -> f64 {
         self.host + self.launches
     }
 
-    /// Returns true if this line certainly has more launches than `other`; `all` is the sum over all lines. The
-    /// difference of their shares must exceed two standard deviations.
+    /// Returns true if this line clearly has more launches than `other`: if both are estimated, the difference of their
+    /// shares must exceed two standard deviations. `all` is the sum over all lines.
     pub fn clearly_more(&self, other: &Self, all: &Self) -> bool {
         if self.exact {
             return self.launches > other.launches;
@@ -97,8 +97,8 @@ pub fn sum_samples(profile: &Profile, host: &Host<'_>, windows: &[(i64, i64)]) -
         let inside = |time: i64| windows[..windows.partition_point(|w| w.0 <= time)].last().is_some_and(|w| time < w.1);
         let interval = samples.interval().max(1);
         let rows = samples.rows_within(i64::MIN, i64::MAX);
-        // A sample represents the time until the next one. A thread that rarely runs has no samples while it is
-        // waiting.
+        // A sample represents the time until the next one, up to a limit: if only running threads are sampled, a thread
+        // has no samples while it waits.
         let longest = if profile.samples.running_only { interval } else { interval.saturating_mul(LATE) };
         let length = |at: usize| rows.get(at + 1).map_or(interval, |next| next.0.saturating_sub(rows[at].0).min(longest)) as f64;
         let interval = interval as f64;
@@ -126,7 +126,7 @@ pub fn sum_samples(profile: &Profile, host: &Host<'_>, windows: &[(i64, i64)]) -
                 next += 1;
                 let within = row.0 >= from;
                 let weight = if is_launch && within { interval / end.saturating_sub(from).max(1) as f64 } else { 0.0 };
-                // A long launch call waits for space in the queue.
+                // A launch call that takes long is waiting for space in the queue.
                 let waits = row.0 >= call.start && (call.blocks || is_launch && end.saturating_sub(call.start) > CLOSE_NS);
                 add(at, weight, !waits);
             }
@@ -147,7 +147,8 @@ pub fn sum_samples(profile: &Profile, host: &Host<'_>, windows: &[(i64, i64)]) -
     out
 }
 
-/// Time during which a thread worked, excluding waits for the GPU or anything else, and the starts of its launches.
+/// Periods in which a thread worked (excluding waits, for the GPU or anything else), and the start times of its
+/// launches.
 pub fn working_times(host: &Host<'_>, lane: usize, windows: &[(i64, i64)]) -> (Intervals, Vec<i64>) {
     let Some(of) = host.lanes.get(lane) else { return (Intervals::default(), Vec::new()) };
     let (mut walk, mut waits, mut launches) = (Walk::default(), Intervals::default(), Vec::new());

@@ -8,12 +8,13 @@ use rustc_hash::FxHashMap;
 
 /// Maximum number of range names to try.
 const MOST_NAMES: usize = 8;
-/// Minimum share of the devices' work in numbered ranges for them to be accepted as steps; with less, the ranges cover
-/// only part of the run.
+/// Minimum share of the devices' work that must be launched in numbered ranges for them to be accepted as steps; with
+/// less, they cover only part of the run.
 const STANDS_FOR: f64 = 0.2;
-/// Words in the names of numbered ranges that may contain many steps: one or two such ranges are not steps.
+/// Words that mark numbered ranges as possible containers of many steps: one or two such ranges are not taken for
+/// steps.
 const CONTAINERS: &[&str] = &["epoch", "sweep", "request"];
-/// Words in the names of numbered ranges that a program repeats.
+/// Words in the names of ranges that mark a repetition of the program's main work.
 const WORDS: &[&str] = &["step", "iter", "batch", "decode", "token", "frame", "epoch", "timestep", "sweep", "cycle", "tick", "request"];
 
 /// Range that may be a step: start and end in ns, process.
@@ -25,7 +26,7 @@ pub fn by_ranges(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
         return None;
     }
     let ranges = &profile.ranges;
-    // Keep names with a number and a word for a step.
+    // Group the names that consist of a number and a word for a step.
     let mut groups: FxHashMap<String, u32> = FxHashMap::default();
     let group_of: Vec<Option<u32>> = ranges
         .names
@@ -33,7 +34,7 @@ pub fn by_ranges(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
         .map(|(_, name)| {
             let like = name_pattern(name);
             let lower = like.to_ascii_lowercase();
-            // A number, and a word for a step that is not part of another word (`tokenizer`, `BatchNorm`).
+            // The word must stand alone, unlike in `tokenizer` or `BatchNorm`.
             let mut words = lower.split(|c: char| !c.is_ascii_alphabetic());
             let is_word = |w: &str| w.ends_with("step") || WORDS.iter().any(|word| w == *word || w.strip_suffix('s') == Some(*word));
             let numbered = like.contains('#') && words.any(is_word);
@@ -61,7 +62,7 @@ pub fn by_ranges(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
             found.entry((group, range.thread)).or_default().push((range.start, range.end, pid));
         }
     }
-    // Steps do not overlap. The longest candidates are tried first.
+    // Ranges that overlap on a thread are not steps. Candidates that cover the most time are tried first.
     let mut candidates: Vec<(i64, String, Vec<Numbered>)> = Vec::new();
     let mut names: Vec<String> = vec![String::new(); groups.len()];
     for (name, group) in groups {
@@ -101,8 +102,8 @@ pub fn by_ranges(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
     best.map(|b| b.1).or_else(|| few.into_iter().take(MOST_NAMES).find_map(|(_, name, list)| few_steps(ops, name, &list)))
 }
 
-/// Accepts one or two ranges marked as steps if they contain most of the devices' work; repetitions inside them are
-/// parts of a step.
+/// Accepts one or two ranges marked as steps if they contain most of the devices' work; what repeats inside them is
+/// then part of a step, not a step itself.
 fn few_steps(ops: &DeviceOps<'_>, name: String, list: &[Numbered]) -> Option<Starts> {
     let lower = name.to_ascii_lowercase();
     let holds_many =
@@ -112,17 +113,18 @@ fn few_steps(ops: &DeviceOps<'_>, name: String, list: &[Numbered]) -> Option<Sta
         return None;
     }
     let (starts, end) = on_devices(ops, list, EXPLAINS)?;
-    // The step includes the time after the last operation.
+    // The last step includes the time between its last operation and the end of its range.
     let until = list.last().map_or(end, |r| if r.1 == i64::MAX { end } else { end.max(clamp_time(r.1)) });
     Some((StepSource::Ranges(name), starts, until))
 }
 
-/// Returns the start of each range's work on the devices, and the end of the last; `None` if the ranges contain less
-/// than a share `least` of all work.
+/// Returns the start of each range's work on the devices, and the end of the last work; `None` if less than the share
+/// `least` of all work was launched in the ranges.
 fn on_devices(ops: &DeviceOps<'_>, list: &[Numbered], least: f64) -> Option<(Vec<i64>, i64)> {
     let (first, last) = (list.first()?, list.last()?);
     let mut begins: Vec<i64> = vec![i64::MAX; list.len()];
-    // Copies on separate streams run ahead of their step: use the kernels to find the start of a step, if it has any.
+    // Copies on separate streams may run ahead of their step, so a step's start is determined by its kernels, if it has
+    // any.
     let mut kernels: Vec<i64> = vec![i64::MAX; list.len()];
     let mut ends: Vec<i64> = vec![i64::MIN; list.len()];
     let mut end = i64::MIN;
@@ -159,8 +161,8 @@ fn on_devices(ops: &DeviceOps<'_>, list: &[Numbered], least: f64) -> Option<(Vec
     (!begins.is_empty() && begins.is_sorted()).then_some((begins, end))
 }
 
-/// Start of a range on the devices: its start on the host, but no earlier than the end of the preceding work
-/// (`before`), and no later than its first operation (`first`).
+/// Start of a range on the devices: its start on the host, moved to the end of the preceding work (`before`) if that is
+/// later, but not beyond the range's first operation (`first`).
 pub fn device_range_start(range: i64, before: i64, first: i64) -> i64 {
     clamp_time(range).max(before).min(first)
 }

@@ -1,5 +1,5 @@
-//! Bottleneck analysis of a run: attributes each nanosecond of a device to one category and idle time to the host's
-//! activity, and applies rules to the result.
+//! Bottleneck analysis of a run: attributes each nanosecond of a device to one category, explains idle time by the
+//! host's activity, and applies rules to the result.
 
 mod attribution;
 mod certainty;
@@ -79,7 +79,7 @@ pub struct Scope {
 /// Note if the analyzed loop is only a small part of the report.
 const SMALL_PART: &str = "only a small part of the report repeats, and that was judged; `--range` judges another part";
 
-/// Maximum share of the kernels' time in measurement windows; beyond it, the rest does not represent the run.
+/// Maximum share of the kernel time in which counters were collected; beyond it, the rest does not represent the run.
 const MOSTLY_MEASURED: f64 = 0.5;
 
 /// Analyzes a run. Returns `None` if nothing ran on a device, or if cancelled.
@@ -172,9 +172,10 @@ impl Triage {
     }
 }
 
-/// Windows of the ranges with a name, on the host and on the devices. Numbers in the name match literally or as `#`.
-/// Each window starts with the range, but not before the devices have finished earlier work, and ends with the range or
-/// with the last operation launched in it. Empty if there is no such range, or if nothing was launched in it.
+/// Returns the times covered by the ranges with this name, including the device work launched in them. Numbers in the
+/// name match literally or as `#`. Each window starts with its range, or when the devices have finished earlier work if
+/// that is later, and ends with the range or with the last operation launched in it. Empty if there is no such range,
+/// or if nothing was launched in it.
 pub fn range_windows(profile: &Profile, name: &str) -> Vec<(i64, i64)> {
     let ranges = &profile.ranges;
     // Spaces are ignored: `decode #` matches `decode#`.
@@ -259,12 +260,12 @@ fn flop_rate(case: &RunContext<'_>, given: Option<f64>) -> Option<Rate> {
     Some(Rate { per_second, peak, counted: Counted::Given })
 }
 
-/// Notes on missing data that would have allowed more conclusions.
+/// Notes on data that is missing from the report and would have allowed more conclusions.
 fn missing_notes(case: &RunContext<'_>) -> Vec<String> {
     let base = case.base;
     let mut out = Vec::new();
     let measured = eligible_windows::measuring_times(case.profile).covered_length(case.window.0, case.window.1);
-    // If nothing else was left, the analyzed time is the measured time itself.
+    // If nothing else is left, the time of the measurement itself is analyzed, so nothing was left out.
     if measured > 0 && case.length() < case.window.1 - case.window.0 {
         out.push(format!("left out: while counters or stall reasons were measured ({})", crate::model::Nanos(measured)));
     }

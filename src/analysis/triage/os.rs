@@ -6,8 +6,8 @@ use super::run_context::RunContext;
 use super::time_category::Cause;
 use rustc_hash::FxHashMap;
 
-/// OS runtime calls in which the launching threads waited while a device was idle, longest first. Only the longest
-/// waits are looked up; they account for nearly all of the time.
+/// OS runtime calls in which the launching threads waited while a device was idle, longest total first. Only the
+/// longest idle intervals are examined; they account for nearly all of the time.
 pub fn os_waits(case: &RunContext<'_>) -> Vec<(String, Place)> {
     let os = &case.profile.os_calls;
     let Some(pieces) = case.pieces.get(&Cause::Wait).filter(|_| !os.start.is_empty()) else { return Vec::new() };

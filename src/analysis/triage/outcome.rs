@@ -25,7 +25,7 @@ pub struct JudgedDevice {
     pub busy: i64,
     /// Categories with their time, which adds up to the window, ns.
     pub parts: [(TimeCategory, i64); TimeCategory::ALL.len()],
-    /// Nonzero idle time by cause, finer than `parts`, ns.
+    /// Idle time by cause, ns, which subdivides the idle categories of `parts`; causes without idle time are omitted.
     pub causes: Vec<(Cause, i64)>,
     /// Time of collectives, overlapped or not, ns.
     pub collectives: i64,
@@ -45,13 +45,13 @@ pub struct StepStats {
 }
 
 impl StepStats {
-    /// Median time of a step including the time until the next one, if that is much longer than the step itself.
+    /// Median time from step to step, if it exceeds the median length of a step by more than 10 % (`LONGER`).
     pub fn longer_period(&self) -> Option<i64> {
         self.period.filter(|p| *p as f64 > self.median as f64 * LONGER)
     }
 }
 
-/// Minimum ratio of the time from step to step to the length of a step for the time between steps to matter.
+/// Ratio of the time from step to step to the length of a step above which the time between steps matters.
 const LONGER: f64 = 1.1;
 
 /// Bottlenecks of a run.
@@ -65,7 +65,7 @@ pub struct Triage {
     pub judged: i64,
     pub found: Option<StepSource>,
     pub steps: Vec<Step>,
-    /// Statistics of the step lengths.
+    /// `None` if the run has no steps.
     pub step_lengths: Option<StepStats>,
     pub left_out: Vec<LeftOut>,
     /// Kinds of steps, if steps run different kernels.
@@ -78,12 +78,12 @@ pub struct Triage {
     pub findings: Vec<Finding>,
     /// Floating-point rate, if shapes were recorded or the user gave the number of operations.
     pub flops: Option<Rate>,
-    /// Memory findings: id and headline; `None` if memory was not examined. They do not cost time by themselves, so
-    /// they have no share.
+    /// Memory findings as (id, headline); `None` if memory was not examined. They have no share of the time, because
+    /// they do not cost time by themselves.
     pub memory: Option<Vec<(&'static str, String)>>,
     /// Idle time by stack of the launching threads; empty if they were not sampled.
     pub host_time: HostTime,
-    /// Reason why the analyzed time does not represent the program.
+    /// Reason why the analyzed time may not represent the program, if there is one.
     pub doubt: Option<String>,
     /// Notes on data that was not recorded, and how that affects the analysis.
     pub missing: Vec<String>,
@@ -95,8 +95,8 @@ pub struct Triage {
     pub span: (i64, i64),
     /// Totals of the whole run, if the report is a sample of it.
     pub whole_run: Option<RunEstimate>,
-    /// Kernels, collectives among them, with their time and count, longest first: index into
-    /// [`Profile::kernels`](crate::model::Profile::kernels).
+    /// Kernels, including collectives, longest first: index into [`Profile::kernels`](crate::model::Profile::kernels),
+    /// time in ns, and count.
     pub kernels: Vec<(u32, i64, u64)>,
 }
 
@@ -122,8 +122,9 @@ impl Triage {
         100.0 - TimeCategory::ALL.into_iter().filter(|p| p.is_idle()).map(|p| self.part_percent(p)).sum::<f64>()
     }
 
-    /// Share of the judged time that launching each kernel costs at most, by readable name: its part of the launches.
-    /// Empty unless launching limits the run.
+    /// For each kernel, by readable name, the maximum share of the analyzed time that launching it costs: the cost of
+    /// launching, divided in proportion to the number of launches. Empty unless the verdict is that launching limits
+    /// the run.
     pub fn launch_costs(&self, profile: &Profile) -> HashMap<String, f64> {
         let all = self.kernels.iter().map(|k| k.2).sum::<u64>().max(1) as f64;
         let stake = self.verdict().filter(|f| f.id == Verdict::LaunchBound).map(|f| f.stake);

@@ -4,7 +4,7 @@ use super::attribution::Busy;
 use super::eligible_windows::recorded_windows;
 use crate::model::Profile;
 
-/// Analyzed share of the run, and idle share of the rest.
+/// Result of comparing the analyzed part of a run with the rest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outside {
     /// Share of the run that was analyzed.
@@ -27,7 +27,7 @@ pub fn outside_of(
     if rest <= 0 {
         return None;
     }
-    // Ignore devices that are not used in the window.
+    // Devices that are not used in the analyzed windows do not count.
     let used = || busy.iter().zip(ran).filter_map(|(busy, ran)| Some((busy.as_ref()?, ran.1)));
     let ran: i64 = used().map(|(busy, ran)| (ran - busy.busy_time()).clamp(0, rest)).sum();
     let devices = i64::try_from(used().count()).unwrap_or(1).max(1);

@@ -8,21 +8,21 @@ use rustc_hash::FxHashMap;
 
 /// Maximum number of operations to search for a period.
 const LOOKED_AT: usize = 200_000;
-/// Lengths of the runs of operations whose distances vote for a period.
+/// Lengths of the sequences of operations whose distance to their previous occurrence votes for a period.
 const RUNS: [usize; 4] = [1, 2, 4, 8];
 /// Maximum number of candidate periods per run length.
 const MOST_CANDIDATES: usize = 16;
-/// Share of operations that may be out of order even in the best case.
+/// Share of operations that may deviate, e.g. by being out of order, even if the best candidate deviates less.
 const SLIPS: f64 = 0.005;
 /// Share of operations that must repeat one period later.
 const REPEATS: f64 = 0.9;
 /// Minimum step length, ns: faster repetitions are inner loops.
 pub const SHORTEST_NS: i64 = 50_000;
 
-/// Identity of an operation: its kind, and two numbers that distinguish it.
+/// Identity of an operation: its kind, and two numbers that tell it apart from others of that kind.
 type Symbol = (u8, u64, u64);
 
-/// Returns the identity of an operation, which is the same for its repetitions.
+/// Returns the identity of an operation; repetitions of the same work have the same identity.
 fn op_symbol(profile: &Profile, ops: &DeviceOps<'_>, op: &DeviceOp) -> Symbol {
     match op.row {
         OperationRow::Launch(row) => {
@@ -41,8 +41,8 @@ fn op_symbol(profile: &Profile, ops: &DeviceOps<'_>, op: &DeviceOp) -> Symbol {
     }
 }
 
-/// Finds the period of the operation sequence on the device with the most operations. With `copies`, the sequence
-/// includes copies, which may vary with logging.
+/// Finds steps as repetitions in the sequence of operations on the device with the most operations. With `copies`, the
+/// sequence includes copies; their number may vary, e.g. because of logging.
 pub fn by_period(profile: &Profile, ops: &DeviceOps<'_>, counts: &[Counts], copies: bool) -> Option<Starts> {
     let all = |c: &Counts| c.kernels + if copies { c.copies } else { 0 };
     let unit = (0..counts.len()).max_by_key(|&u| (all(&counts[u]), std::cmp::Reverse(u)))?;
@@ -75,7 +75,7 @@ pub fn by_period(profile: &Profile, ops: &DeviceOps<'_>, counts: &[Counts], copi
     let per = |s: &u32| (often.get(s).copied().unwrap_or_default() as f64 / periods).round() as usize;
     let anchor = sample.iter().copied().filter(|s| per(s) >= 1).min_by_key(|s| (per(s), *s))?;
     let (each, anchor) = (per(&anchor).max(1), *symbols.get(anchor as usize)?);
-    // Index and start of each mark, and the latest end before the mark.
+    // One mark per period: index and start of the operation, and the latest end of any earlier operation.
     let mut marks: Vec<(usize, i64, i64)> = Vec::new();
     let mut calls: Vec<Option<i64>> = Vec::new();
     let (mut last_end, mut seen) = (i64::MIN, 0);
@@ -89,7 +89,7 @@ pub fn by_period(profile: &Profile, ops: &DeviceOps<'_>, counts: &[Counts], copi
         }
         last_end = last_end.max(op.end);
     }
-    // The stretch in which marks are one period apart, within 10 %.
+    // Keep the stretch between the first and the last pair of marks that are one period apart, within 10 %.
     let near = |w: &[(usize, i64, i64)]| (w[1].0 - w[0].0).abs_diff(period) * 10 <= period;
     let first = marks.windows(2).position(near)?;
     let last = marks.windows(2).rposition(near)? + 1;
@@ -106,8 +106,8 @@ pub fn by_period(profile: &Profile, ops: &DeviceOps<'_>, counts: &[Counts], copi
     Some((StepSource::Period(period), starts, end))
 }
 
-/// Returns true if two calls are inside one operator or one call of a PyTorch module, so that repetitions between them
-/// are layers of one pass.
+/// Returns true if both calls are inside the same operator or the same call of a PyTorch module. What repeats between
+/// them is then the layers of a single pass, not steps.
 fn one_pass(profile: &Profile, first: i64, last: i64) -> bool {
     let ranges = &profile.ranges;
     ranges.iter().any(|r| {

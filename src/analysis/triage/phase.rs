@@ -39,7 +39,8 @@ pub struct LeftOut {
 /// Minimum number of captured graphs for a start-up phase: a program may capture one or two at any time.
 const CAPTURED: usize = 3;
 
-/// Maximum pause between captures during start-up, ns, or the time of all captures so far if that is longer.
+/// Maximum pause between captures during start-up, ns. If all captures so far took longer than this, their duration is
+/// the limit instead.
 const PAUSE_NS: i64 = 10_000_000_000;
 
 /// Returns the phases from `begin` to the first step, ns. If graphs are captured, as servers do for each batch size,
@@ -105,7 +106,7 @@ mod tests {
             call(1, 110 + n * 20);
         }
         call(2, 190);
-        // A later capture, during normal operation.
+        // A capture soon after the others, and one during normal operation.
         call(0, 900);
         call(0, 20 * PAUSE_NS);
         let found = |first_step: i64| {

@@ -9,7 +9,8 @@ pub struct Piece {
     pub start: i64,
     pub end: i64,
     pub cause: Cause,
-    /// Time at which to look up the host's activity, ns; inside the host call behind the piece, if there is one.
+    /// Time at which to look up the host's activity, ns. If a host call is behind the piece, the time lies inside that
+    /// call.
     pub at: i64,
     /// Index of the thread in `Host::lanes`.
     pub lane: Option<usize>,

@@ -1,4 +1,4 @@
-//! Places in the program: the range, operator or function that was open on the thread.
+//! Locates idle time and copies in the program: the range, operator, function or line that was open on the thread.
 
 use super::copy_class::CopyClass;
 use super::finding::{Place, PlaceKind};
@@ -30,12 +30,13 @@ struct Part {
     origin: RangeOrigin,
 }
 
-/// A time on a thread to locate.
+/// A time on a thread that is to be attributed to a range.
 #[derive(Clone, Copy)]
 struct Query {
     start: i64,
     end: i64,
-    /// Piece represented by a point; other queries count with their own length.
+    /// Piece that the query stands for. If `point` is true, the query is a moment that counts with the piece's length;
+    /// otherwise, it counts with its own length.
     piece: Piece,
     point: bool,
 }
@@ -45,7 +46,7 @@ struct Query {
 pub struct Where {
     /// Places, most idle time first; ties go to the longest single interval.
     pub places: Vec<Place>,
-    /// Innermost place that accounts for more than half of the idle time, including its callees, if there is one.
+    /// Innermost place that, including its callees, accounts for more than half of the idle time, if there is one.
     most: Option<String>,
     /// Total idle time, ns.
     ns: i64,
@@ -70,7 +71,7 @@ impl Where {
     /// that time is outside of ranges or spread out. Empty if the report has no ranges.
     pub fn main_place_text(&self) -> String {
         match &self.most {
-            // A function is followed by its file in parentheses.
+            // A line's label ends with its file in parentheses, so no further parentheses are added.
             Some(name) if self.lines => format!(", in {name},"),
             Some(name) => format!(" ({name})"),
             None if !self.ranges || self.ns == 0 => String::new(),
@@ -89,7 +90,8 @@ pub fn locate_places(case: &RunContext<'_>, causes: &[Cause]) -> Vec<Place> {
 /// Locates idle time with these causes, with totals.
 pub fn locate_idle(case: &RunContext<'_>, causes: &[Cause]) -> Where {
     let pieces: Vec<Piece> = causes.iter().filter_map(|c| case.pieces.get(c)).flatten().copied().collect();
-    // The finding speaks of its first cause, and of what happens again and again.
+    // The finding's text is about its first cause and about what recurs, so show the longest recurring piece of that
+    // cause.
     let again = causes.first().map(|c| case.pieces_again(*c)).unwrap_or_default();
     let mut spots = locate_pieces(case, &pieces, longest_of(&again).or_else(|| longest_of(&pieces)));
     add_lines(case, causes, &mut spots);
@@ -99,7 +101,7 @@ pub fn locate_idle(case: &RunContext<'_>, causes: &[Cause]) -> Where {
 /// Inserts the program's sampled lines before the ranges around them.
 fn add_lines(case: &RunContext<'_>, causes: &[Cause], spots: &mut Where) {
     let time = &case.host_time;
-    // Recorded functions are found as ranges.
+    // If calls were recorded, functions are already among the ranges.
     if time.exact || time.samples_of(causes) < ENOUGH {
         return;
     }
@@ -186,7 +188,7 @@ fn locate_pieces(case: &RunContext<'_>, pieces: &[Piece], longest: Option<&Piece
         }
     }
     let known = threads.iter().any(Option::is_some);
-    // At the limit, only the longest pieces are kept, so their sum is not the total.
+    // If the number of pieces reached the limit, only the longest were kept, and their sum is not the total.
     let whole = pieces.len() < LONGEST;
     let (mut best, mut around) = (Vec::new(), Vec::new());
     let (mut inclusive, mut unused) = (FxHashMap::default(), FxHashMap::default());
@@ -227,10 +229,11 @@ fn locate_pieces(case: &RunContext<'_>, pieces: &[Piece], longest: Option<&Piece
     Where { places: out, most, ns, inside, count, ranges: known, operators, lines: false }
 }
 
-/// Time in the ranges with each name, including nested ranges, and their depth.
+/// By name: time in ranges with that name, including nested ranges, and their maximum depth.
 type Inclusive = FxHashMap<u32, (i64, usize)>;
 
-/// Returns the name with the least time among all names with more time than `than`; ties go to the innermost one.
+/// Returns the most specific place that accounts for more than `than`: of all names with more time, the one with the
+/// least time; ties go to the innermost one.
 fn around_most(case: &RunContext<'_>, inclusive: &Inclusive, than: i64) -> Option<String> {
     let mut sums: FxHashMap<String, (i64, usize)> = FxHashMap::default();
     for (name, (ns, depth)) in inclusive {
@@ -242,7 +245,8 @@ fn around_most(case: &RunContext<'_>, inclusive: &Inclusive, than: i64) -> Optio
     Some(name)
 }
 
-/// Attributes each moment to the innermost open range, and adds up the parts.
+/// Attributes each moment of the queries to the innermost open range (`out`), and adds its time to all open ranges
+/// (`inclusive`).
 fn attribute_innermost(case: &RunContext<'_>, times: &Times, mut rows: Vec<u32>, out: &mut Vec<(Part, i64)>, inclusive: &mut Inclusive) {
     let ranges = &case.profile.ranges;
     let key = |&row: &u32| {
@@ -299,7 +303,7 @@ fn attribute_innermost(case: &RunContext<'_>, times: &Times, mut rows: Vec<u32>,
     }
 }
 
-/// Merges parts in ranges with similar names: place and time in ns, longest first.
+/// Merges parts in ranges with similar names into one place each, with its time in ns, longest first.
 fn by_name(case: &RunContext<'_>, parts: &[(Part, i64)]) -> Vec<(Place, i64)> {
     let mut labels: FxHashMap<u32, String> = FxHashMap::default();
     let mut sums: FxHashMap<String, (i64, Part)> = FxHashMap::default();

@@ -41,7 +41,7 @@ impl Reason {
     }
 }
 
-/// Reasons with the time for which operations waited, ns; the longest first.
+/// Reasons with the total time that operations waited for them, ns, longest first.
 pub fn find_reasons(case: &RunContext<'_>) -> Vec<(Reason, i64)> {
     let gaps = || case.pieces.get(&Cause::Queued).into_iter().flatten().filter(|p| p.end - p.start > PAUSE_NS).take(LOOKED_AT);
     let times = if case.devices.len() > 1 { Times::from_ops(case) } else { Times::default() };
@@ -119,7 +119,7 @@ fn calls_in_order(case: &RunContext<'_>) -> Vec<((u32, u32), i64, Reason)> {
 
 fn reason(case: &RunContext<'_>, gap: &Piece, times: &Times, calls: &[((u32, u32), i64, Reason)]) -> Reason {
     let Some(lane) = gap.lane.and_then(|l| case.host.lanes.get(l)) else { return Reason::Unknown };
-    // Check only the call directly before the launch: an earlier call may concern another stream.
+    // Only the call directly before the launch counts, because an earlier one may concern another stream.
     let until = calls.partition_point(|c| (c.0, c.1) < ((lane.pid, lane.tid), gap.at));
     let call = until.checked_sub(1).and_then(|at| calls.get(at)).filter(|c| c.0 == (lane.pid, lane.tid));
     let call = call.filter(|c| !case.host.launches_between(lane, c.1, gap.at));

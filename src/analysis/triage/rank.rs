@@ -7,7 +7,8 @@ use crate::analysis::finding::{move_under_causes, sort_by_cost};
 
 /// Minimum share of the window that kernels must fill to be the limit of the run.
 pub const FILLS: f64 = 0.6;
-/// Fraction of the loss from small grids that concurrent streams must recover for serialized streams to be the cause.
+/// Fraction of the loss from small grids that running the streams concurrently must recover for serialized streams to
+/// be considered its cause.
 const TURNS: f64 = 0.5;
 
 /// Sorts findings, costliest first, and moves effects under their causes.
@@ -32,7 +33,7 @@ pub fn place_short_capture(findings: &mut Vec<Finding>) {
 fn place_verdict(findings: &mut Vec<Finding>) {
     let Some(at) = findings.iter().position(|f| f.id == V::GpuBound) else { return };
     let mut bound = findings.remove(at);
-    // Not healthy: small grids leave much of the GPU empty, so the kernels alone are not the limit.
+    // If the finding is not healthy, small grids leave much of the GPU empty, so the kernels alone are not the limit.
     if bound.severity > Severity::Healthy {
         // Rank the finding by the cost of the empty part.
         let mut at = findings.iter().position(|f| f.stake < bound.stake).unwrap_or(findings.len());
@@ -48,7 +49,7 @@ fn place_verdict(findings: &mut Vec<Finding>) {
     if worst < OUTRANKS_HEALTHY && fills {
         findings.insert(0, bound);
     } else if findings.iter().all(|f| f.id == V::ShortCapture) {
-        // Nothing else was found; kernels that hardly run are not even a possible limit.
+        // Nothing else was found, so kernels are a possible limit, unless they hardly run.
         if bound.stake < OUTRANKS_HEALTHY && !findings.is_empty() {
             return;
         }

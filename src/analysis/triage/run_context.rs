@@ -1,4 +1,5 @@
-//! One run, prepared for the rules: device activity, idle causes, and the figures that separate the causes.
+//! Everything the rules need to know about a run: device activity, causes of idle time, and the figures that tell the
+//! causes apart.
 
 use super::attribution::{Busy, sweep_windows};
 use super::copy_class::{Copies, CopyClass};
@@ -32,7 +33,7 @@ pub struct DeviceTime {
 }
 
 impl DeviceTime {
-    /// Returns all categories with their time, ns; the times add up to the window.
+    /// Returns all categories with their time, ns. The times add up to the analyzed time.
     pub fn time_by_part(&self) -> [(TimeCategory, i64); TimeCategory::ALL.len()] {
         TimeCategory::ALL.map(|part| {
             let ns = match part {
@@ -50,7 +51,7 @@ impl DeviceTime {
 pub struct RunContext<'a> {
     pub profile: &'a Profile,
     pub terms: &'static Terms,
-    /// Name of the analyzed time, to which shares refer.
+    /// Name of the analyzed time, which is what all shares are relative to.
     pub base: &'static str,
     pub ops: DeviceOps<'a>,
     pub host: Host<'a>,
@@ -73,11 +74,11 @@ pub struct RunContext<'a> {
     pub per_step: Vec<StepTime>,
     /// Idle time by cause and by name of the call behind it.
     pub after: FxHashMap<(Cause, u32), AfterCall>,
-    /// Distribution of the idle time over gaps.
+    /// Distribution of the idle time over gaps, which tells recurring idle time from a single delay.
     pub spreads: Spreads,
     /// Idle time by stack of the launching threads.
     pub host_time: HostTime,
-    /// Outlier gaps that account for most of the idle time of a kind of call, so that no rate can be derived.
+    /// Per cause, the one or two outlier gaps that account for most of its idle time. No rate can be derived from them.
     pub single: Vec<Single>,
     /// First launches that loaded code: kernel, and idle time during the launch, ns.
     pub loaded: Vec<(u32, i64)>,
@@ -85,15 +86,15 @@ pub struct RunContext<'a> {
     pub outside: Option<Outside>,
     /// Longest pieces of idle time by cause, longest first.
     pub pieces: FxHashMap<Cause, Vec<Piece>>,
-    /// Longest intervals by copy class during which only such copies ran, or the device waited for one.
+    /// Longest intervals by copy class during which only copies of that class ran, or the device waited for one.
     pub copy_pieces: FxHashMap<CopyClass, Vec<Piece>>,
     /// Longest piece of time in which only collectives ran.
     pub exposed_collective: Option<(i64, i64)>,
     /// Start of the first and the last call that launched work in the window; only if operators have shapes.
     pub called: Option<(i64, i64)>,
-    /// Calls in the window by kind: count, time in ns.
+    /// Calls that started in the window, by kind: count, and host time in ns.
     pub calls: FxHashMap<CallKind, (u64, i64)>,
-    /// Pauses between queued operations, at most 5 µs each, ns.
+    /// Total of the device's own pauses between queued operations, ns; each counts with at most 5 µs.
     pub pauses: i64,
     /// Idle time at synchronizations after copies to or from pageable memory, ns.
     pub after_pageable: i64,
@@ -173,7 +174,7 @@ fn longest_by_cause(pieces: Vec<Vec<Piece>>) -> FxHashMap<Cause, Vec<Piece>> {
     Cause::ALL.into_iter().zip(pieces).map(longest).collect()
 }
 
-/// Activity in each slice of the window, averaged over the devices, from its sums.
+/// Converts the sums over devices to the average activity in each slice of the window.
 fn average_slices(strip: &[[f64; RUNNING.len()]], why: &[ByCause], devices: usize) -> Vec<Slice> {
     let units = devices.max(1) as f64;
     let slice = |(sums, causes): (&[f64; RUNNING.len()], &ByCause)| {
@@ -301,12 +302,12 @@ impl<'a> RunContext<'a> {
         })
     }
 
-    /// Length of the window, ns.
+    /// Analyzed time, ns: the total length of `windows`.
     pub fn length(&self) -> i64 {
         self.windows.iter().map(|w| w.1 - w.0).sum()
     }
 
-    /// Device time as a share of the window; 1 is the whole window on every device.
+    /// Converts device time, summed over devices, to a share: 1 is the whole analyzed time on every device.
     pub fn share(&self, ns: i64) -> f64 {
         ns as f64 / (self.length() as f64 * self.devices.len().max(1) as f64)
     }
@@ -321,16 +322,17 @@ impl<'a> RunContext<'a> {
         (self.idle.get(cause) - self.single.iter().filter(|s| s.cause == cause).map(|s| s.ns).sum::<i64>()).max(0)
     }
 
-    /// Idle time after synchronizations that would remain without the waits, ns. Without them, host and GPU would work
-    /// concurrently, which hides at most the GPU's busy time. If most waits belong to copies, the idle time is
-    /// attributed to the copies.
+    /// Idle time after synchronizations that would remain even without the waits, ns. Without them, host and GPU would
+    /// work concurrently, which can hide at most as much idle time as the GPU is busy. Zero if most waits belong to
+    /// copies, because the idle time is then attributed to the copies.
     pub fn late_after_waits(&self) -> i64 {
         let copies = self.copies.get(CopyClass::Small).pageable + self.copies.get(CopyClass::Pageable).count;
         let waits = self.calls_of(CallKind::Sync).0.max(copies).max(self.blocking_copies()).max(self.polled_waits());
         if copies * 2 > waits { 0 } else { (self.recurring_idle(Cause::Sync) - self.sum_devices(Busy::busy_time)).max(0) }
     }
 
-    /// Idle time with these causes during which the profiler handed over its records, ns; of the longest pieces.
+    /// Idle time with these causes during which the profiler flushed its buffers, ns; considers only the pieces that
+    /// are kept.
     pub fn flushed_idle(&self, causes: &[Cause]) -> i64 {
         if self.host.flushes.is_empty() {
             return 0;
@@ -367,8 +369,8 @@ impl<'a> RunContext<'a> {
         (!self.steps.list.is_empty()).then(|| n as f64 / self.steps.list.len() as f64)
     }
 
-    /// Count of the operation that accounts for the most time: a kernel with one configuration, copies of a class, or
-    /// graph launches.
+    /// Number of repetitions of the operation that accounts for the most time: a kernel with one configuration, copies
+    /// of one class, or graph launches.
     pub fn main_repetitions(&self) -> u64 {
         let kernels = self.kernels.like.values().map(|l| (l.ns, l.count));
         let copies = CopyClass::ALL.into_iter().map(|c| self.copies.get(c)).map(|s| (s.ns, s.count));
@@ -380,7 +382,7 @@ impl<'a> RunContext<'a> {
         self.profile.calls.names.get(name as usize).map_or("a call", |n| &n.name)
     }
 
-    /// Calls behind a cause by idle time, longest first.
+    /// Names of the calls behind the idle time with a cause, most idle time first.
     pub fn calls_behind(&self, cause: Cause) -> Vec<(&str, AfterCall)> {
         let mut out: Vec<(&str, AfterCall)> =
             self.after.iter().filter(|(k, _)| k.0 == cause).map(|(k, v)| (self.call_name(k.1), *v)).collect();

@@ -7,15 +7,19 @@ use rustc_hash::FxHashMap;
 
 /// Minimum share of a device's idle time with one cause for a single gap to dominate.
 const ONE: f64 = 0.5;
-/// The same threshold for two gaps; higher, because two of three equal gaps account for two thirds of the time.
+/// The same threshold for two gaps together, and for a single gap between calls. It is higher because two of three
+/// equal gaps already account for two thirds of the time.
 const TWO: f64 = 0.75;
 
-/// Causes inside single calls: one slow call is not representative of the others.
+/// Causes that lie inside calls. One slow call is not representative of the others, so one or two gaps may be outliers
+/// regardless of the number of steps.
 const CALLS: [Cause; 6] = [Cause::Launch, Cause::CopyCall, Cause::Alloc, Cause::Sync, Cause::Graph, Cause::OtherCall];
 
-/// Causes between calls, and code loading: in a run with one or two steps, a single gap may recur in each step.
+/// Causes that lie between calls, and code loading. In a run with only one or two steps, a single gap of this kind may
+/// well recur in each step.
 const HOST: [Cause; 4] = [Cause::Compile, Cause::Wait, Cause::Compute, Cause::Unknown];
-/// Minimum number of steps to call a single gap irregular; two gaps may recur.
+/// Minimum number of steps for a single gap of `HOST` to count as an outlier. Two gaps never do, because they may
+/// recur.
 const STEPS: usize = 8;
 
 /// Idle time with one cause on one device.
@@ -44,7 +48,7 @@ impl Spread {
         self.top[0].map_or(0, |t| t.0)
     }
 
-    /// Returns the gap that accounts for nearly all of the idle time, if there is one.
+    /// Returns the gap that accounts for more than `TWO` of the idle time, if there is one.
     fn dominant_gap(&self) -> Vec<(i64, Piece)> {
         self.top[0].filter(|one| one.0 as f64 > self.ns as f64 * TWO).into_iter().collect()
     }
@@ -84,8 +88,8 @@ impl Spreads {
         self.0.iter().filter(|((_, c), _)| *c == cause).fold((0, 0), |(n, longest), (_, s)| (n + s.gaps, longest.max(s.longest_gap())))
     }
 
-    /// Outlier gaps that account for most of the idle time with a cause over all devices, longest first. `steps` is the
-    /// number of steps in the run.
+    /// Outlier gaps that account for most of the idle time with a cause over all devices, the cause with the most time
+    /// first. `steps` is the number of steps in the run.
     pub fn outlier_gaps(&self, steps: usize) -> Vec<Single> {
         let mut out = Vec::new();
         let host = if steps >= STEPS { &HOST[..] } else { &[] };

@@ -1,4 +1,4 @@
-//! The start of a run without steps, which lasts until the end of the last first use.
+//! Finds the start of a run without steps, which lasts until the end of the last first use and is not analyzed.
 
 use super::attribution::{Gap, SweepListener, sweep_windows};
 use super::device_ops::{DeviceOp, DeviceOps, OperationRow};
@@ -9,15 +9,15 @@ use super::phase::{LeftOut, Phase};
 use super::time_category::Cause;
 use rustc_hash::FxHashMap;
 
-/// Maximum share of the devices' work during the start.
+/// Share of the devices' work after which a first use no longer belongs to the start.
 const START: f64 = 0.1;
 /// Minimum share of the report spent in first uses for the start to be excluded.
 const WORTH_IT: f64 = 0.03;
 /// Minimum number of operations that must remain.
 const LEFT: usize = 30;
-/// Minimum repetitions of the longest-running operation after the start.
+/// Minimum number of times that the longest-running operation must run after the start.
 const AGAIN: usize = 5;
-/// Minimum share of an idle interval that must be a first use.
+/// Minimum share of a gap that first uses must account for.
 const MOSTLY: f64 = 0.5;
 
 struct Listen<'g> {

@@ -1,6 +1,6 @@
 //! Steps, and the methods for finding them.
 
-/// Operation counts for a device.
+/// Operation counts for a device, from which the device to search for a period is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Kernels, collectives and graphs.
@@ -22,8 +22,9 @@ pub enum StepSource {
     Waits(String),
 }
 
-/// A step on the devices: from its first operation to the first operation of the next step, or to its own last one. A
-/// step marked by a range starts with the range, but not before the devices have finished the preceding work.
+/// A step on the devices. It lasts from its first operation to the first operation of the next step, or, for the last
+/// step, to its own last operation. A step marked by a range starts with the range, or when the devices have finished
+/// the preceding work if that is later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// Start and end in nanoseconds since the session began.
@@ -39,12 +40,12 @@ impl Step {
     }
 }
 
-/// Minimum number of steps to count as repetition.
+/// Minimum number of repetitions for them to count as steps.
 pub const LEAST_STEPS: usize = 3;
 /// Minimum share of all operations that a period must explain; with less, the period is just one loop among others.
 pub const EXPLAINS: f64 = 0.5;
 
-/// Returns the median; of two middle values, the lower one.
+/// Returns the median; for an even number of values, the lower of the two middle ones.
 pub fn lower_median(mut values: Vec<i64>) -> Option<i64> {
     let middle = values.len().checked_sub(1)? / 2;
     Some(*values.select_nth_unstable(middle).1)

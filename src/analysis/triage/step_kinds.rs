@@ -1,4 +1,4 @@
-//! Kinds of steps in a run: count, length, launches, and the reason for idle time.
+//! Summarizes each kind of step in a run: count, length, launches, and the main category of idle time.
 
 use super::gather::StepTime;
 use super::step::{Step, lower_median};
@@ -33,7 +33,7 @@ pub struct Launched {
 
 /// Minimum share of the steps' time for a kind to be reported.
 const NAMED: f64 = 0.03;
-/// Minimum number of steps of a kind.
+/// Minimum number of steps of a kind for it to be reported.
 const REPEATS: usize = 3;
 
 /// Returns the kinds of steps that recur and account for a relevant share of the time, most time first; empty if there

@@ -1,8 +1,10 @@
-//! Groups steps by the kernels that they run: a step with different kernels is of a different kind, not slow.
+//! Groups steps by the kernels that they run, because a step that runs different kernels is not slow but of a different
+//! kind.
 
 use super::step::Step;
 
-/// Launch counts, hashed into a few buckets.
+/// Compact fingerprint of a step: its launches, counted in a few buckets by hash. Steps with the same launches have the
+/// same sketch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sketch([u16; BUCKETS]);
 
@@ -10,7 +12,7 @@ const BUCKETS: usize = 16;
 
 /// Fraction of a step's launches that may differ within a kind, e.g. for a logged value or a check every few steps.
 const SLACK: f64 = 0.1;
-/// Number of launches that may always differ, unless a step has no more launches than that.
+/// Number of launches that may differ regardless of `SLACK`, unless a step has no more launches than this.
 const FEW: u32 = 2;
 /// Maximum number of kinds; steps of additional kinds are ignored.
 const MOST: usize = 32;
@@ -31,7 +33,7 @@ impl Sketch {
     pub fn is_similar(&self, other: &Self) -> bool {
         let apart: u32 = self.0.iter().zip(&other.0).map(|(&a, &b)| u32::from(a.abs_diff(b))).sum();
         let most = self.total_launches().max(other.total_launches());
-        // With so few launches, each one counts.
+        // Steps with so few launches must have exactly the same ones.
         if most <= FEW { apart == 0 } else { f64::from(apart) <= (f64::from(most) * SLACK).max(f64::from(FEW)) }
     }
 }

@@ -1,5 +1,5 @@
-//! Steps of a run: its repeated work, found from numbered ranges or graph launches, otherwise from the sequence of its
-//! operations or the waits of its launching thread.
+//! Finds the steps of a run, i.e. its repeated work: from numbered ranges or graph launches, otherwise from the
+//! sequence of operations or the waits of the launching thread.
 
 use super::device_ops::{Class, DeviceOps, OperationRow};
 use super::intervals::Intervals;
@@ -23,11 +23,11 @@ pub struct Steps {
     pub left_out: Vec<LeftOut>,
 }
 
-/// Steps at the beginning that take more than this multiple of the median are warm-up.
+/// Steps at the beginning of the run are warm-up if they take more than this multiple of the median.
 const WARM_UP: f64 = 1.5;
-/// Minimum multiple of the median kernel count for a repetition to possibly contain several steps.
+/// Repetitions with more than this multiple of the median kernel count may contain several steps.
 const MANY: i64 = 8;
-/// Minimum share of the kernels in such repetitions.
+/// Minimum share of the kernels in repetitions above `MANY` for the detected steps to be rejected.
 const HIDDEN: f64 = 0.1;
 
 impl Steps {
@@ -82,7 +82,7 @@ impl Steps {
             let at = recorded.partition_point(|r| r.1 < s.end);
             recorded.get(at).is_some_and(|r| r.0 <= s.start)
         };
-        // If a capture range opens for each step, no step is complete, so keep all of them.
+        // If the capture gate opens separately for each step, no step is recorded completely, so keep all of them.
         if recorded.len() > 1 && self.list.iter().filter(|s| inside(s)).count() * 2 >= self.list.len() {
             self.list.retain(inside);
         }
@@ -105,8 +105,9 @@ impl Steps {
     }
 }
 
-/// Finds steps from a repeating kernel sequence, otherwise from the host's waits. If a few repetitions are many times
-/// as long as the others, as in a server that occasionally runs mixed batches, the waits separate their steps.
+/// Finds steps from a repeating kernel sequence, otherwise from the host's waits. The waits are also tried if a few
+/// repetitions are many times as long as the others, as in a server that occasionally runs mixed batches: they separate
+/// the steps in a long repetition.
 fn by_sequence(profile: &Profile, ops: &DeviceOps<'_>, counts: &[Counts]) -> Option<Starts> {
     let repeated = by_period(profile, ops, counts, false).or_else(|| by_period(profile, ops, counts, true));
     match repeated {
@@ -115,7 +116,8 @@ fn by_sequence(profile: &Profile, ops: &DeviceOps<'_>, counts: &[Counts]) -> Opt
     }
 }
 
-/// Returns true if many of the kernels are in repetitions with many times the usual number of kernels.
+/// Returns true if at least `HIDDEN` of the kernels are in repetitions with more than `MANY` times the usual number of
+/// kernels.
 fn hides_steps(ops: &DeviceOps<'_>, (_, starts, end): &Starts) -> bool {
     let mut kernels = vec![0_i64; starts.len()];
     for op in ops.iter().filter(|op| op.class != Class::Copy && op.start < *end) {
@@ -134,12 +136,13 @@ fn warm_up(steps: &[Step]) -> usize {
         return 0;
     }
     let most = steps.len() / 3;
-    // Compare with the second half, which is warm if any part is.
+    // Compare with the second half of the steps: if any part of the run is warmed up, it is that one.
     let Some(usual) = lower_median(steps[steps.len() / 2..].iter().map(Step::length).collect()) else { return 0 };
     steps.iter().take(most).take_while(|s| s.length() as f64 > usual as f64 * WARM_UP).count()
 }
 
-/// A graph launch: start of the call, first start, last end, number of nodes, identity of the graph.
+/// A graph launch: start of the call, start of its first and end of its last operation (all in ns), number of nodes,
+/// and id of the graph.
 type Launched = (i64, i64, i64, usize, u64);
 
 /// Finds steps from graph launches that are all alike and make up most of the run; if several graphs take turns, a step
@@ -206,7 +209,7 @@ fn find_rounds(calls: &[Launched]) -> Option<Vec<i64>> {
         .collect();
     let period = find_period(&ids)?;
     let rounds = calls.len() / period;
-    // Per graph: number of launches, and the preceding time without another graph.
+    // Per graph: number of launches, and total time before them in which no other graph ran.
     let mut before: FxHashMap<u32, (usize, i64)> = FxHashMap::default();
     let mut until = calls.first()?.1;
     for (id, call) in ids.iter().zip(calls) {

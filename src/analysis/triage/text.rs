@@ -10,7 +10,7 @@ pub fn format_ns(value: f64) -> String {
     Nanos::format_ns(value)
 }
 
-/// Data missing from a recording.
+/// Data that a recording lacks and that another recipe would record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record {
     Host,
@@ -38,7 +38,8 @@ pub fn confirm_command(profile: &Profile, finding: &Finding) -> Option<Confirm> 
         let argv = ["warpscope", "run", "--recipe", recipe, "--"].map(str::to_owned).into_iter().chain(program).collect();
         Some(Confirm { argv, why: why.to_owned() })
     };
-    // The recipes locate the line behind a finding, which samples have already found.
+    // The `python` and `full` recipes locate the line behind a finding, which is pointless if samples have already
+    // found it.
     let found = finding.places.iter().any(|p| p.kind == PlaceKind::Line);
     if let Some((recipe, why)) = finding.id.recipe().filter(|r| !(found && matches!(r.0, "python" | "full"))) {
         return own(recipe, why);

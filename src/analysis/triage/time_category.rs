@@ -94,7 +94,7 @@ impl TimeCategory {
 /// Cause of idle time, finer than [`TimeCategory`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// The thread waited for the GPU and has not reached its next launch.
+    /// The thread was in a call that waits for the GPU, or had returned from one and not yet reached its next launch.
     Sync,
     /// The thread launches kernels one after the other.
     Launch,
@@ -107,9 +107,10 @@ pub enum Cause {
     Alloc,
     Compile,
     Graph,
-    /// The next operation had been launched long before: the device paused, or waited for another queue.
+    /// The next operation had already been launched before the gap: the device paused, or the operation waited for
+    /// another queue.
     Queued,
-    /// Pages of managed memory were about to migrate.
+    /// The gap ends with the migration of managed memory, triggered by a page fault.
     Paging,
     /// Nothing more was launched on the device.
     Ended,
@@ -154,7 +155,7 @@ impl Cause {
         }
     }
 
-    /// Returns true if a thread was on its way to the next operation.
+    /// Returns true if the cause is activity of the thread that launches the next operation.
     pub fn is_of_host(self) -> bool {
         !matches!(self, Self::NoRequests | Self::Queued | Self::Paging | Self::Ended | Self::NoCall)
     }

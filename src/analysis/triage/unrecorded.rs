@@ -1,15 +1,16 @@
-//! Reports work that the host started but that was not recorded, which limits the conclusions.
+//! Reports work that the host started but whose GPU records are missing, which limits what can be concluded.
 
 use super::finding::{Finding, Severity, Sure};
 use super::verdict::Verdict;
 use crate::model::coverage::Work;
 use crate::model::{NoteKind, Profile};
 
-/// If a relevant share of the work was not recorded, puts that finding first and lowers all others to possible.
+/// If so much work was not recorded that idle time and shares are unknown, puts that finding first and lowers all
+/// others to possible.
 pub fn judge_unrecorded(profile: &Profile, findings: &mut Vec<Finding>) {
     let coverage = &profile.coverage;
     let Some(sentence) = coverage.describe_losses().filter(|_| coverage.is_inconclusive()) else { return };
-    // The capture rule's finding about lost events is a duplicate.
+    // The capture rule's finding about lost events would say the same again.
     let lost =
         |f: &Finding| f.id == Verdict::ShortCapture && profile.notes.iter().any(|n| n.kind == NoteKind::Lost && n.text == f.headline);
     findings.retain(|f| !lost(f));

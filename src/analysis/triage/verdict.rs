@@ -1,4 +1,4 @@
-//! Vocabulary for the bottlenecks of a run. Ids are stable: their meanings never change, because scripts rely on them.
+//! The bottlenecks that a run can have. Ids are stable and never change their meaning, because scripts rely on them.
 
 use super::time_category::Cause;
 use std::fmt;
@@ -47,7 +47,8 @@ pub struct VerdictInfo {
     pub meaning: &'static str,
     /// Causes of idle time behind the bottleneck.
     pub idle_causes: &'static [Cause],
-    /// Effects of this bottleneck, each with the fraction of the effect's gain that it must have to explain the effect.
+    /// Effects that this bottleneck can explain. Each comes with the fraction of the effect's gain that this bottleneck
+    /// must reach to explain it.
     pub effects: &'static [(f64, &'static [Verdict])],
     /// True if the bottleneck concerns kernels, not the time between them.
     pub of_kernels: bool,
@@ -98,7 +99,8 @@ pub static VERDICTS: &[VerdictInfo] = &[
         .of_idle_time(&[Cause::Graph])
         .explains(&[(0.7, &[V::PeriodicStall])])
         .confirmed_by("full", "records calls of the operating system, of libraries, and CPU samples: what the threads do then"),
-    // Compilation, allocation, recapture and page faults already explain slow steps.
+    // Compilation, allocation, recapture and page faults each explain slow steps, which are then an effect rather than
+    // a separate problem.
     row(V::Compilation, "compilation", "code is compiled or loaded while the GPU has nothing to do")
         .of_idle_time(&[Cause::Compile])
         .explains(&[(0.7, &[V::PeriodicStall])])
@@ -141,7 +143,7 @@ pub static VERDICTS: &[VerdictInfo] = &[
     row(V::Serialised, "serialised", "independent streams could run concurrently, but do not")
         .of_kernels()
         .confirmed_by("full", "records calls of the operating system, of libraries, and CPU samples: what the threads do then"),
-    // The GPU with less work waits regardless of its host's activity.
+    // The GPU with less work is idle no matter what its host does, so findings about the host are effects.
     row(V::UnbalancedDevices, "unbalanced-devices", "the devices of one run are busy very differently")
         .explains(&[(0.8, &[V::HostCompute, V::InputWait, V::LaunchBound, V::HostSync])])
         .confirmed_by("full", "records calls of the operating system, of libraries, and CPU samples: what the threads do then"),
@@ -152,7 +154,7 @@ pub static VERDICTS: &[VerdictInfo] = &[
 ];
 
 impl Verdict {
-    /// Returns true if only the other ranks of the job can tell more.
+    /// Returns true if only a comparison with the job's other ranks can explain the bottleneck further.
     pub fn asks_for_ranks(self) -> bool {
         self.recipe().is_some_and(|r| r.0 == "rank")
     }
@@ -176,8 +178,8 @@ impl Verdict {
         self.info().map_or(&[], |v| v.idle_causes)
     }
 
-    /// Effects of this bottleneck, each with the minimum fraction of the effect's gain that it must have to explain the
-    /// effect.
+    /// Effects that this bottleneck can explain. Each comes with the minimum fraction of the effect's gain that this
+    /// bottleneck must reach to explain it.
     pub fn effects(self) -> &'static [(f64, &'static [Self])] {
         self.info().map_or(&[], |v| v.effects)
     }

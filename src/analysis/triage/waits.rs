@@ -1,4 +1,4 @@
-//! Finds the steps of a loop in which the host waits once per step for a result from the GPU, as a server does for each
+//! Finds steps in loops whose host thread waits for a result from the GPU once per step, as a server does for each
 //! token.
 
 use super::device_ops::{Class, DeviceOps, OperationRow};
@@ -10,12 +10,12 @@ use rustc_hash::FxHashMap;
 
 /// Minimum number of waits in a loop; fewer may be part of start-up or shutdown.
 const LEAST_WAITS: usize = 20;
-/// Minimum share of steps with more than [`ALIKE`] similar steps: a loop repeats a few kinds of work.
+/// Minimum share of steps whose kind occurs more than [`ALIKE`] times; a loop repeats only a few kinds of work.
 const REPEATED: f64 = 0.8;
 const ALIKE: usize = 5;
 /// Minimum share of a process's kernel time that one thread must launch.
 const ONE_THREAD: f64 = 0.8;
-/// Maximum number of waits. In runs with more steps, steps are not kept individually.
+/// Maximum number of waits; runs with more steps than this do not keep steps individually anyway.
 const MOST_WAITS: usize = 200_000;
 
 /// Work launched between two waits.
@@ -83,7 +83,8 @@ fn busiest_thread(ops: &DeviceOps<'_>) -> Option<(u32, u32)> {
     (time as f64 >= ONE_THREAD * total as f64).then_some(thread)
 }
 
-/// Ends of a thread's waits, ns, by call name: synchronization calls, and copies to the host that return once done.
+/// Ends of a thread's waits, ns, by call name. Waits are synchronization calls, and copies to the host by functions
+/// that return only when the copy is done.
 fn waits_of_thread(profile: &Profile, thread: (u32, u32)) -> Vec<(String, Vec<i64>)> {
     let calls = &profile.calls;
     let mut found: FxHashMap<u32, Vec<i64>> = FxHashMap::default();
@@ -114,7 +115,7 @@ fn steps_between(intervals: &[Interval], kernels: u64) -> Option<(Vec<i64>, i64)
     let (mut steps, mut sketches, mut inside): (Vec<Step>, Vec<Sketch>, u64) = (Vec::new(), Vec::new(), 0);
     let end = between.clone().map(|i| i.end).max()?;
     for interval in between {
-        // A kernel on another stream may start before one that was launched earlier.
+        // Starts must not decrease, but a kernel on another stream may start before one that was launched earlier.
         let start = interval.start.max(steps.last().map_or(i64::MIN, |s: &Step| s.start));
         if let Some(last) = steps.last_mut() {
             last.end = start;
@@ -131,7 +132,8 @@ fn steps_between(intervals: &[Interval], kernels: u64) -> Option<(Vec<i64>, i64)
     if (repeated as f64) < REPEATED * steps.len() as f64 {
         return None;
     }
-    // Waits that alternate belong to one step, unlike a server's steps for a single request.
+    // If the kinds of work alternate regularly, one round of waits is one step. A server that processes a single
+    // request also has several kinds of steps, but they do not alternate.
     let mut kind_of = vec![u32::MAX; steps.len()];
     for (kind, list) in (0..).zip(&kinds) {
         for &at in list {

@@ -55,7 +55,7 @@ macro_rules! scopes_of {
                 Trees "ranges, lines, timeline",
                 /// Trees that can be folded all at once.
                 Forest "ranges, lines",
-                /// Screens about the run, other than the kernel table, that lead to it.
+                /// Screens about the run that lead to the kernel table.
                 Aside "overview, timeline, ranges, lines, launches",
                 /// Screens whose rows have details.
                 Detailed "overview, kernels, launches",

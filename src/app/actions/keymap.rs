@@ -77,7 +77,8 @@ impl Keymap {
         Ok(map)
     }
 
-    /// Returns the action of a key on a screen.
+    /// Returns the action of a key on a screen: the screen's own action rather than a common one, and the action of the
+    /// plain key if Shift plus that key is not bound.
     pub fn find_action(&self, key: Key, on: KeyScope) -> Option<ActionId> {
         let works = |id: &&ActionId| find_action(**id).is_some_and(|a| a.on.applies_to(on));
         let own = |id: &&ActionId| works(id) && find_action(**id).is_some_and(|a| a.on != KeyScope::Everywhere);

@@ -370,15 +370,16 @@ impl Report {
         self.request_work(index, JobRequest::Detail { grouping, row, serial: self.serial })
     }
 
-    /// Span of the run, to which its shares refer: from the first operation on a GPU to the last, or from the first step
-    /// if that begins earlier. In a window, the window.
+    /// Time span of the run, to which its shares refer, ns: from the first operation on a GPU to the last, or from the
+    /// first step if that begins earlier. With a time filter, the filter's window.
     pub fn run_span(&self) -> Option<(i64, i64)> {
         let (start, end) = self.overview.as_ref()?.span?;
         let whole = self.whole_triage().filter(|_| self.window.is_none());
         Some(whole.map_or((start, end), |t| (start.min(t.span.0), end.max(t.span.1))))
     }
 
-    /// Converts a share of the time between the first and the last operation to one of the run's span, in percent.
+    /// Converts a percentage of the time between the first and the last operation to a percentage of
+    /// [`Self::run_span`]. Unchanged if only parts of the run were recorded.
     pub fn share_of_run(&self, percent: f64) -> f64 {
         let gated = self.profile.as_ref().is_some_and(|p| !p.recorded.is_empty());
         let own = self.overview.as_ref().and_then(|o| o.span_length());
@@ -430,8 +431,8 @@ impl Report {
     pub(super) fn mark_profiled(&mut self, index: usize) {
         (self.profiled, self.diagnosed, self.best) = Default::default();
         let (Some(profile), Some(grouping)) = (&self.profile, &self.groups.grouping) else { return };
-        // A window rarely contains the very launches that were measured: also show results of the same kernels outside
-        // it.
+        // A time window rarely contains the very launches that were measured, so also use results of the same kernels
+        // outside it.
         let row_of = |launch: usize| grouping.row_of_group(profile, self.paths.as_deref(), launch);
         let inside = |launch: usize| grouping.row_of(profile, self.paths.as_deref(), launch).is_some();
         for pair in self.joins.iter().flat_map(|(_, j)| &j.pairs) {
@@ -467,7 +468,7 @@ impl Report {
         }
         // One severity for all screens: in a run, it depends on what the run would gain.
         let in_run = |kernel: Option<u32>, share: f64, hint: &FirstHint| {
-            // Without a replay, a gain counts by the kernel's share of the time.
+            // If the gain was not replayed on the run, weight it by the kernel's share of the time.
             let by_share = || hint.gain.map_or(hint.severity, |(_, most)| hint.severity.limit_to_run(most * share));
             let replayed = kernel.and_then(|k| self.hint_worth(k, hint.id, hint.gain)).filter(|w| w.saves.is_some());
             let severity = match replayed {
@@ -504,7 +505,8 @@ impl Report {
         parts.chain(self.request_work(index, JobRequest::Gaps)).collect()
     }
 
-    /// Changes the grouping.
+    /// Changes the grouping and clears the marks, which belong to the old groups. A grouping by range may have to wait
+    /// for the NVTX paths.
     pub fn set_grouping(&mut self, index: usize, by: GroupBy) -> Vec<Effect> {
         self.groups.by = by;
         self.groups.clear_marks();

@@ -55,7 +55,7 @@ impl Viewport {
         Self { start, end: start + self.length(), ..self }.clamp_to_span(span, columns)
     }
 
-    /// Moves the cursor by a number of columns.
+    /// Moves the cursor by a number of columns, but not out of `span`, and scrolls the window to it.
     pub fn step_cursor(self, columns: i64, width: usize, span: (i64, i64)) -> Self {
         let step = self.window(width).column_width();
         let cursor = self.cursor.saturating_add(columns.saturating_mul(step)).clamp(span.0, span.1.saturating_sub(1).max(span.0));

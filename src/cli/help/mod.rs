@@ -53,7 +53,7 @@ const TERM: usize = 28;
 /// A term and its meaning.
 type Entry = (String, String);
 
-/// Returns the table for a placeholder.
+/// Returns the entries that replace a placeholder in a topic.
 fn find_table(name: &str) -> Option<Vec<Entry>> {
     Some(match name {
         "verdicts" => VERDICTS.iter().map(|v| (v.id.to_owned(), v.meaning.to_owned())).collect(),

@@ -97,7 +97,7 @@ impl Calls {
 
 /// Runs a command and returns its document as a tool result.
 fn run_command(args: &[String], held: &Mutex<Option<Child>>) -> std::io::Result<Value> {
-    // The document also contains notes and errors.
+    // Read only stdout: the JSON document on it also contains notes and errors.
     let mut child = start_own_command(args)?;
     let output = child.stdout.take();
     *held.lock().unwrap_or_else(PoisonError::into_inner) = Some(child);

@@ -51,7 +51,7 @@ impl Incoming {
         };
         let params = message.get_mut("params").map(Value::take).unwrap_or_default();
         match id {
-            // An answer must have the same id, and other numbers would be rounded.
+            // The answer must repeat the id exactly, but any number other than a 64-bit integer would be rounded.
             Some(id) if id.is_string() || id.is_i64() || id.is_u64() => Self::Request { id, method, params },
             Some(_) => Self::Wrong(error_reply(&Value::Null, INVALID_REQUEST, "an id is a string or an integer of at most 64 bits")),
             None => Self::Notification { method, params },

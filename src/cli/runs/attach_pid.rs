@@ -18,7 +18,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Time for the tracer to answer after it has been loaded: it loads CUPTI first.
+/// Time for the tracer to answer after it has been injected: it has to load CUPTI first.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
 /// Time for the tracer to detach from CUPTI: half a second after the recording has closed, it tries for three seconds.
@@ -67,9 +67,9 @@ fn libraries_for(pid: i32) -> Vec<Library> {
 /// Records a program to traces named `output`, shows it while it is being recorded, and then detaches.
 pub fn attach_to_process(all: &GlobalArgs, output: Option<&Path>, watch: &WatchArgs, pid: i32, config: &Config) -> Result<(), Failure> {
     let target = Target::find(pid).map_err(failed)?;
-    // If this program is stopped (^Z), threads of the other one must not stay stopped.
+    // If the user suspends this program (^Z), the target's threads must not remain stopped.
     let unstoppable = attach::Unstoppable::begin();
-    // Before the tracer loads a libcupti.
+    // Determine this before the tracer loads its own libcupti into the process.
     let may_profile_itself = target.has_cupti() && target.trace_prefix().is_none();
     let output = match target.trace_prefix() {
         Some(prefix) => {
@@ -87,7 +87,7 @@ pub fn attach_to_process(all: &GlobalArgs, output: Option<&Path>, watch: &WatchA
     };
     open_recording(&target, &output)?;
     drop(unstoppable);
-    // The first data to show comes from the recording in progress.
+    // Have the tracer write what it has recorded so far, so that there is data to show at once.
     let _ = tracer::send_command(&output, "flush");
     let trace = format!("{}.{pid}.{}", output.display(), crate::import::wstrace::SUFFIX);
     let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();

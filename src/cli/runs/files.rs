@@ -60,7 +60,7 @@ pub fn redirect_report(argv: &mut [String], program: usize, tool: &str, folder: 
     Some(format!("{folder}/{name}"))
 }
 
-/// Combines the traces of a run's processes into one report.
+/// Combines the traces of a run's processes into one report, unless the report is there already.
 pub fn join_traces(run: &Run, reports: &mut Vec<Report>, folder: &Path) -> std::io::Result<()> {
     let whole = run.patterns.first().filter(|p| run.tool == "trace" && !p.contains('*')).map(PathBuf::from);
     let Some(whole) = whole.filter(|w| !reports.is_empty() && reports.iter().all(|r| r.path != *w)) else { return Ok(()) };

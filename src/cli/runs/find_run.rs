@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Returns the run with this number, or by default the newest run.
+/// Returns the run with this number, or by default the newest one; with `live`, the newest one in progress.
 pub fn find_run(library: &Library, number: Option<i64>, live: bool) -> Result<Run, Failure> {
     if let Some(number) = number {
         return Ok(library.run(number)?);

@@ -123,7 +123,7 @@ fn parse_size(text: &str) -> Result<u64, String> {
     }
 }
 
-/// `warpscope runs …`.
+/// `warpscope runs …`: executes the subcommand; without one, lists the runs.
 pub fn manage_runs(args: &RunsArgs, nsys: Option<&Path>) -> Result<(), Failure> {
     let library = Library::open()?;
     match &args.command {

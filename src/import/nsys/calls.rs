@@ -1,5 +1,5 @@
-//! Reads host API calls and joins them to the kernels that they launched. Calls determine the launch order, in which
-//! a re-run counts launches.
+//! Reads host API calls and joins them to the kernels that they launched. Calls determine the launch order, by which
+//! launches are counted when the program is run again.
 //!
 //! A call and its launches have the same process and correlation id; a correlation id by itself is not unique across
 //! processes. Nodes of a graph share the graph launch call and are ordered by their start on the device.

@@ -21,7 +21,7 @@ const FRAME: usize = 24;
 const PERIODIC: u32 = 1;
 /// State of a thread that waits for a lock or a condition. Running and sleeping threads share another state.
 const BLOCKING_WAIT: u32 = 2;
-/// Running, blocking wait, uninterruptible.
+/// Valid thread states: running, blocking wait, uninterruptible. They distinguish the newer payload from other data.
 const STATES: std::ops::RangeInclusive<u32> = 1..=3;
 /// Outermost functions of a main thread: for a script, and for a module that is run with `python -m`.
 const MAIN: [&str; 2] = ["<module>", "_run_module_as_main"];

@@ -1,5 +1,5 @@
-//! Reasons for a trace without kernels, each with what to do: derived from what the tracer recorded about itself, and
-//! left open where that allows two.
+//! Explains why a trace has no kernels, and suggests a fix. The explanation is derived from what the tracer recorded
+//! about itself; if that is consistent with two reasons, it names both.
 
 use super::key_values::Facts;
 use super::rows::{Call, Rows};
@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 /// Why a process has no kernels in its trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Absence {
-    /// The reason with the lowest rank is told if several processes have no kernels.
+    /// Priority: if several processes have no kernels, the reason with the lowest rank is reported.
     pub rank: u8,
     /// The reason, as a clause.
     pub why: String,
@@ -34,7 +34,7 @@ pub fn why_stopped(error: u32) -> String {
     }
 }
 
-/// Advice on a failed write.
+/// Suggests a fix for a failed write, given its Linux error number.
 fn mend_stopped(error: u32) -> &'static str {
     match error {
         27 => "raise the limit (`ulimit -f unlimited`), or record less: `--lean`, `--keep-last SECONDS`",
@@ -55,7 +55,7 @@ pub fn why_refused(end: &Facts) -> Option<(String, String)> {
         _ if said.contains("another thread") => {
             (said.to_owned(), "record it again; `--delay SECONDS` begins after its threads have started".to_owned())
         }
-        // Older tracers gave no numbers.
+        // Older tracers recorded only a message, without an error number.
         _ if said.contains("another profiler") => {
             (said.to_owned(), explain_cupti_error(39).map_or("", |refusal: &Refusal| refusal.fix).to_owned())
         }
@@ -92,7 +92,7 @@ impl Launching {
             out.launches += u64::from(launches);
             let fails = call.returned != 0 && (launches || !is(b"cuGraph") && !is(b"cuLaunch"));
             out.failed += u64::from(fails && launches);
-            // A launch says more than a load that came before it.
+            // A failed launch is more informative than a failed load, even if the load failed earlier.
             if fails && failed.is_none_or(|(by_load, first, _)| (!launches, call.start) < (by_load, first.start)) {
                 failed = Some((!launches, call, name));
             }
@@ -105,7 +105,7 @@ impl Launching {
     fn to_absence(&self) -> Option<Absence> {
         let (name, code) = self.first.as_ref().filter(|_| self.launches == self.failed)?;
         let what = match self.failed {
-            // A framework may try code that it can do without.
+            // The failed load may be harmless, because frameworks also try to load code that they do not need.
             0 => format!("it launched no kernel, and {name} failed"),
             1 => "its only launch failed".to_owned(),
             n => format!("all of its {} failed, the first", format_count(n, "launch")),
@@ -118,8 +118,8 @@ impl Launching {
 }
 
 impl Absence {
-    /// Returns the reason for a process without kernels; `None` if it has some. `cut`: the trace has no end, or an incomplete
-    /// one; `unfinished`: CUPTI was still busy at the end.
+    /// Returns the reason why a process has no kernels; `None` if it has some. `cut` is true if the end of the trace is
+    /// missing or incomplete; `unfinished` is true if CUPTI was still busy at the end.
     pub fn of_process(rows: &Rows, facts: &Facts, cut: bool, unfinished: bool) -> Option<Self> {
         if !rows.kernels.is_empty() || !rows.graphs.is_empty() {
             return None;
@@ -158,7 +158,7 @@ impl Absence {
                 "record the process that does; `warpscope doctor` says whether CUDA works here",
             ));
         }
-        // Older tracers did not count the openings.
+        // Older tracers did not count how often recording was opened; for them, check for the `cupti` fact instead.
         let never = last.and_then(|f| f.number::<u64>("openings")).map_or(facts.get("cupti").is_none(), |n| n == 0);
         if let Some(gate) = facts.get("gate").filter(|_| never) {
             let (why, fix) = why_never_opened(gate, last);
@@ -225,7 +225,8 @@ impl Absence {
     }
 }
 
-/// Reason why an open recording has no kernels, by its gate as the tracer was given it, and what to do.
+/// Explains why a recording has no kernels although it was opened, and suggests a fix. `gate` is the capture range in
+/// the form passed to the tracer.
 fn why_open_in_vain(gate: &str, openings: u64, last: Option<&Facts>) -> (String, &'static str) {
     let open = format!("no kernel was launched while its recording was open ({})", format_count(openings, "time"));
     match gate.split([':', '#']).next().unwrap_or(gate) {
@@ -241,7 +242,7 @@ fn why_open_in_vain(gate: &str, openings: u64, last: Option<&Facts>) -> (String,
                 "record without `--range`, and `warpscope ranges` shows the ranges that launch kernels",
             )
         }
-        // A time limit alone is a gate without a name.
+        // If only a time limit was set, the gate has no name.
         "for" | "" => (open, "record longer with `--seconds`, or later with `--delay`"),
         "after-ms" => (open, "name another `--delay`, or a longer `--seconds`"),
         "overhead" => (open, "record the program as a whole, without `--overhead`"),
@@ -250,14 +251,16 @@ fn why_open_in_vain(gate: &str, openings: u64, last: Option<&Facts>) -> (String,
     }
 }
 
-/// Number and name of a gate's range: `nvtx:DOMAIN:NAME`, or `nvtx#NTH:DOMAIN:NAME`.
+/// Returns the number (empty if there is none) and the name of the range in an NVTX gate, which has the form
+/// `nvtx:DOMAIN:NAME` or `nvtx#NTH:DOMAIN:NAME`.
 fn split_range(gate: &str) -> (&str, &str) {
     let rest = gate.split_once([':', '#']).map_or("", |(_, rest)| rest);
     let (nth, place) = if gate.starts_with("nvtx#") { rest.split_once(':').unwrap_or((rest, "")) } else { ("", rest) };
     (nth, place.split_once(':').map_or(place, |(_, name)| name))
 }
 
-/// Reason why a recording was never opened, by its gate as the tracer was given it, and what to do.
+/// Explains why a recording was never opened, and suggests a fix. `gate` is the capture range in the form passed to the
+/// tracer.
 fn why_never_opened(gate: &str, last: Option<&Facts>) -> (String, &'static str) {
     let number = |key: &str| last.and_then(|f| f.number::<u64>(key)).unwrap_or(0);
     let (kind, rest) = gate.split_once([':', '#']).unwrap_or((gate, ""));

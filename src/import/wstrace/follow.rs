@@ -97,7 +97,7 @@ impl Follow {
         Ok(out)
     }
 
-    /// Opens a file; `None` if its first block is still incomplete, or if it is of another program.
+    /// Opens a file; `None` if its first block is still incomplete, or if the file belongs to another program.
     fn open_tail(&mut self, name: &OsString) -> Option<Tail> {
         let file = open::open_regular(&self.folder.join(name)).ok()?;
         let mut head = vec![0; FIRST];

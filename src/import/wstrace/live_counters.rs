@@ -97,8 +97,8 @@ impl Counting {
     /// they refer to.
     pub fn append_to(&self, rows: &mut Rows) {
         rows.sets.extend(self.sets.values().cloned());
-        // Values of several passes belong to as many launches. The records of the earliest ones may have been
-        // dropped, but the remaining launches suffice to identify the kernel.
+        // Values measured in several passes come from one launch per pass. Records of the earliest launches may have
+        // been dropped, but the remaining launches suffice to identify the kernel.
         let known = |mut m: Measured| {
             m.correlations.retain(|c| self.launches.contains_key(c));
             m

@@ -149,8 +149,9 @@ pub fn is_trace_of(prefix: &Path, file: &Path) -> bool {
     file.parent() == prefix.parent() && numbers_of_trace(&of, &name).is_some()
 }
 
-/// Returns `PREFIX` for `PREFIX.PID.wstrace`, `PREFIX.PID-1.wstrace` and `PREFIX.PID.7.wstrace`. The file tells whether
-/// it is `run.5` of process 12 or the twelfth file of process 5, if it can be read.
+/// Returns `PREFIX` for `PREFIX.PID.wstrace`, `PREFIX.PID-1.wstrace` and `PREFIX.PID.7.wstrace`. The name
+/// `run.5.12.wstrace` is ambiguous: it may be the trace of process 12 with prefix `run.5`, or file 12 of process 5 with
+/// prefix `run`. The facts in the file decide if it can be read.
 pub fn prefix_of_trace(file: &Path) -> Option<PathBuf> {
     let name = file.file_name()?.to_str()?.strip_suffix(&format!(".{SUFFIX}"))?;
     let (head, tail) = name.rsplit_once('.').filter(|(_, tail)| is_number(tail))?;

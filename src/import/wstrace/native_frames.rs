@@ -1,4 +1,5 @@
-//! Frames of native code: a module and an address, which become functions and lines if the module's file is still there.
+//! Builds the frames of native code. The trace contains modules and addresses, which are resolved to functions and
+//! lines if the module's file still exists.
 
 use super::host_sample_rows::{ModuleRow, NativeFunctionRow};
 use super::names::Names;
@@ -11,16 +12,16 @@ use rustc_hash::FxHashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Largest number of modules whose files are opened.
+/// Maximum number of modules per process whose files are opened.
 const MOST_MODULES: usize = 1024;
 
 /// Function or module number of a stack row, and its offset.
 type RowKey = (u32, i64);
 
-/// Frames of stack rows; those of inlined functions first.
+/// Frames of each stack row, with inlined functions first.
 pub type NativeFrames = FxHashMap<RowKey, Vec<StackFrame>>;
 
-/// An address of a frame, and that of its function if it is known.
+/// Address of a frame, and the start address of its function if known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     address: u64,
@@ -109,10 +110,10 @@ fn frames_of(path: &Arc<str>, module: &ModuleRow, places: &[Place], allowance: &
     out
 }
 
-/// Returns true for a library in the folder of the program, or below it: it belongs to the program.
+/// Returns true if a library is in the program's directory or below it, and therefore considered part of the program.
 fn is_beside(module: &str, program: &str) -> bool {
     let Some((folder, _)) = program.rsplit_once('/') else { return false };
-    // Programs that are installed share their folder with others.
+    // Installed programs share a directory, so a library there may not belong to this program.
     let shared = folder.ends_with("/bin") || folder.ends_with("/sbin") || folder.matches('/').count() < 2;
     let package = ["/site-packages/", "/dist-packages/"].iter().any(|p| module.contains(p));
     !shared && !package && module.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))

@@ -1,4 +1,4 @@
-//! Source lines of native code, and the functions that were inlined there, from DWARF.
+//! Looks up source lines and inlined functions of native code in DWARF debug information.
 
 use super::native_names::demangle_function;
 use super::native_symbols::{Allowance, Parts};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// A function with a line in it.
+/// A source location: a function, and a line in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFrame {
     pub function: Option<Arc<str>>,
@@ -17,10 +17,10 @@ pub struct SourceFrame {
     pub line: Option<u32>,
 }
 
-/// Most functions that are shown at one address: the innermost, inlined ones, and the one that contains them.
+/// Maximum number of functions per address: the innermost inlined functions, and the function that contains them.
 const MOST_INLINED: usize = 16;
 
-/// Sections that lines and inlined functions need.
+/// DWARF sections needed to find lines and inlined functions.
 const SECTIONS: [SectionId; 10] = [
     SectionId::DebugInfo,
     SectionId::DebugAbbrev,
@@ -40,7 +40,7 @@ pub fn find_lines(parts: &Parts<'_>, addresses: &[u64], allowance: &mut Allowanc
     for id in SECTIONS {
         match parts.section(id.name(), allowance) {
             Some((_, data)) => sections.push((id, data)),
-            // The first one is needed for everything.
+            // Nothing can be found without the first section, `.debug_info`.
             None if sections.is_empty() => return Vec::new(),
             None => {}
         }

@@ -1,21 +1,23 @@
-//! Names of native functions: symbols of C, C++ and Rust, in the form in which they are shown.
+//! Converts symbols of C, C++ and Rust functions to display names.
 
 use cpp_demangle::{DemangleOptions, Symbol};
 use std::sync::Arc;
 
-/// Longest symbol that is demangled, bytes.
+/// Maximum length of symbols to demangle, bytes; longer symbols are truncated instead.
 const LONGEST: usize = 8192;
 
-/// Returns the name with its namespaces, without parameters and return type; of a symbol in no known form, the symbol.
+/// Returns the name with its namespaces, but without parameters and return type. If the symbol cannot be demangled,
+/// returns it without the affixes that [`plain_part`] removes.
 pub fn demangle_function(symbol: &str) -> Arc<str> {
-    // Versions (`read@@GLIBC_2.2.5`) are in some symbol tables; compilers add `.cold` and the like to parts of functions.
+    // Some symbol tables contain versions (`read@@GLIBC_2.2.5`), and compilers append suffixes such as `.cold` to parts
+    // of functions.
     let symbol = symbol.split('@').next().unwrap_or(symbol);
     if symbol.len() > LONGEST {
         return Arc::from(symbol.chars().take(LONGEST).collect::<String>());
     }
     let plain = symbol.split('.').next().unwrap_or(symbol);
     if let Ok(rust) = rustc_demangle::try_demangle(symbol).or_else(|_| rustc_demangle::try_demangle(plain)) {
-        // The alternate form leaves out the hash.
+        // The alternate form (`{:#}`) omits the hash.
         return Arc::from(shorten_arguments(&format!("{rust:#}")));
     }
     let options = DemangleOptions::default().no_params().no_return_type();
@@ -24,7 +26,7 @@ pub fn demangle_function(symbol: &str) -> Arc<str> {
         .map_or_else(|| Arc::from(plain_part(symbol)), |name| Arc::from(shorten_arguments(&name)))
 }
 
-/// Longest name that keeps its template arguments, bytes.
+/// Maximum length of names whose template arguments are kept, bytes.
 const LONGEST_WHOLE: usize = 80;
 
 /// Replaces the template arguments of a long name with an ellipsis: `std::map<…>::operator[]`.
@@ -36,7 +38,8 @@ fn shorten_arguments(name: &str) -> String {
     let mut depth = 0_usize;
     let mut before = ' ';
     for (at, c) in name.char_indices() {
-        // Arguments follow a name: `operator<` has none, and `<T as Trait>` begins one.
+        // `<` opens template arguments only after a name: it does not in `operator<`, nor at the start of
+        // `<T as Trait>`.
         let opens = c == '<' && (depth > 0 || before.is_alphanumeric() || before == '_') && !name[..at].ends_with("operator");
         if opens {
             if depth == 0 {
@@ -53,7 +56,8 @@ fn shorten_arguments(name: &str) -> String {
     if depth == 0 { out } else { name.to_owned() }
 }
 
-/// Leaves out what compilers add to the names of a function's parts and copies, and glibc to those for its own calls.
+/// Removes the suffixes that compilers append to the names of a function's parts and copies, and the prefix `__GI_` of
+/// glibc's internal aliases.
 fn plain_part(symbol: &str) -> &str {
     const ADDED: [&str; 5] = [".cold", ".part.", ".isra.", ".constprop.", ".llvm."];
     let symbol = symbol.strip_prefix("__GI_").unwrap_or(symbol);

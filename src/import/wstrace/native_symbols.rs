@@ -1,7 +1,7 @@
-//! Functions of a module of native code (an executable or library), by their addresses: the file is read where it was
-//! when the trace was recorded, if it is still the same.
+//! Looks up functions by address in a native module (an executable or library). The file is read from its path in the
+//! trace, provided that it is still the file that was loaded.
 //!
-//! Files are not trusted: a trace may name any file. Only what is needed is read of it, and no more than a limit.
+//! Files are not trusted, because a trace may name any file. Only the necessary parts are read, up to a size limit.
 
 use super::host_sample_rows::ModuleRow;
 use crate::launch::open::open_regular;
@@ -25,7 +25,8 @@ type Cache = ReadCache<File>;
 /// Maximum size of one part of a file to read, and of all parts read for a trace, bytes.
 const LARGEST_PART: u64 = 64 << 20;
 const LARGEST_TOTAL: u64 = 256 << 20;
-/// Maximum number of matches of symbols with addresses; in a damaged file, overlapping symbols can make it huge.
+/// Maximum number of times that a symbol is matched with an address. In a damaged file, symbols may overlap, so that
+/// the number of matches would be huge.
 const MOST_STEPS: u64 = 50_000_000;
 
 /// Limits on reading the modules of a trace.
@@ -41,14 +42,14 @@ impl Default for Allowance {
 }
 
 impl Allowance {
-    /// Takes the bytes of one part; `None` if they are too many.
+    /// Deducts the size of one part; `None` if it exceeds the limit per part or the remaining bytes.
     pub fn take(&mut self, bytes: u64) -> Option<()> {
         self.bytes = self.bytes.checked_sub(bytes).filter(|_| bytes <= LARGEST_PART)?;
         Some(())
     }
 }
 
-/// A file of 64-bit code that is the module in a trace, or has its debug information.
+/// A 64-bit ELF file that is a module of the trace, or that contains its debug information.
 pub struct ModuleFile {
     cache: Cache,
 }
@@ -72,7 +73,7 @@ impl ModuleFile {
         is_it.then_some(out)
     }
 
-    /// Opens the separate file with the debug information of a module, where distributions install it.
+    /// Opens a module's separate debug file in `/usr/lib/debug/.build-id`, where distributions install it.
     pub fn open_debug(build_id: &[u8]) -> Option<Self> {
         let (first, rest) = build_id.split_first()?;
         let mut path = format!("/usr/lib/debug/.build-id/{first:02x}/");
@@ -87,7 +88,8 @@ impl ModuleFile {
 
     pub fn parts(&self) -> Option<Parts<'_>> {
         let header = FileHeader64::<LE>::parse(&self.cache).ok()?;
-        // Counts too large for the header are kept in a section, and may be anything.
+        // Refuse files whose counts do not fit into the ELF header: they are stored in a section header instead, where
+        // a damaged file may contain any value.
         (header.e_shnum(LE) > 0 && header.e_phnum(LE) < u16::MAX).then_some(())?;
         let known = matches!(header.e_machine(LE), EM_X86_64 | EM_AARCH64) && matches!(header.e_type(LE), ET_EXEC | ET_DYN);
         let sections = header.sections(LE, &self.cache).ok().filter(|_| known && header.is_little_endian())?;
@@ -155,7 +157,7 @@ impl<'a> Parts<'a> {
         [".plt", ".plt.sec", ".plt.got"].into_iter().filter_map(table).collect()
     }
 
-    /// Finds the functions that contain these addresses, which are sorted.
+    /// Finds the functions that contain these addresses, which must be sorted.
     pub fn find_symbols(&self, addresses: &[u64], allowance: &mut Allowance) -> Vec<Option<FoundSymbol>> {
         let mut best: Vec<Option<Best>> = vec![None; addresses.len()];
         let mut steps = 0;
@@ -198,7 +200,7 @@ impl<'a> Parts<'a> {
             let name = texts.checked_add(u64::from(symbol.st_name(LE)))?;
             let new = Best { start, global: !symbol.is_local(), name, name_end };
             for found in best.iter_mut().skip(first).take(inside) {
-                // Aliases that other modules can name are better known.
+                // Among aliases, prefer a global symbol, because its name is better known.
                 if found.is_none_or(|f| (f.start, f.global) < (new.start, new.global)) {
                     *found = Some(new);
                 }

@@ -42,7 +42,7 @@ pub fn read_siblings(path: &Path, bytes: &[u8]) -> Vec<Vec<u8>> {
         for entry in std::fs::read_dir(folder).ok()?.flatten() {
             let Ok(other) = entry.file_name().into_string() else { continue };
             let Some(between) = other.strip_prefix(common).and_then(|rest| rest.strip_suffix(SUFFIX)) else { continue };
-            // Either `.` or `.NUMBER.`.
+            // `between` is `.` for the first file of the process, and `.NUMBER.` for the others.
             let number = between.trim_matches('.');
             if path.file_name() == Some(&entry.file_name()) || !between.starts_with('.') || !number.bytes().all(|b| b.is_ascii_digit()) {
                 continue;

@@ -17,7 +17,7 @@ const TAKEN: usize = 64;
 struct Part {
     section: Section,
     numbers: Vec<u32>,
-    /// Number of the file within the process, starting at 1; 0 for the first file.
+    /// Number of the file within the process: 0 for the first file, then from 1 for the files that continue it.
     number: u64,
 }
 

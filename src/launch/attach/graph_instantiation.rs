@@ -2,11 +2,11 @@
 //!
 //! CUPTI crashes a program that enters `cuGraphInstantiate` while another thread subscribes, which takes 20 to 40 ms or
 //! longer (13.0 on an H200: 15 of 637 programs that were attached to while they started, fifteen at a time); earlier and
-//! later graphs are harmless. So first a pause is awaited in which no graph is instantiated, since a program that
-//! captures graphs usually captures many. Then the threads are stopped, each outside of the driver, the loader and the
-//! allocator, whose locks CUPTI needs, until CUPTI has been subscribed to. A thread that stays inside of them is not
-//! stopped, nor is one whose system call would fail. Of 222 such programs, one still crashed, when threads in most
-//! system calls were not stopped either.
+//! later graphs are harmless. Therefore, this waits for a pause in which no graph is instantiated, since a program that
+//! captures graphs usually captures many. It then stops the threads until CUPTI has been subscribed to, each of them
+//! while it is outside of the driver, the loader and the allocator, whose locks CUPTI needs. A thread that stays inside
+//! of them keeps running, and so does one whose system call would fail. One of 222 such programs still crashed, at a
+//! time when threads in most system calls were not stopped either.
 
 use super::memory_map::Mapping;
 use super::refusal::Refusal;
@@ -24,14 +24,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Stack that is searched in each thread, bytes: below the driver's function there are a few frames.
+/// Bytes of each thread's stack that are searched: the driver's function is only a few frames from the innermost one.
 const DEPTH: usize = 1 << 15;
 /// Time for which no graph may have been instantiated.
 const QUIET: Duration = Duration::from_millis(200);
 const PAUSE: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Attempts to find a thread blocked before it is stopped, and the pause between them: one that writes to a pipe is woken
-/// again and again, and would write only a part.
+/// Attempts to find a thread blocked before it is stopped, and the pause between them: a thread that writes to a pipe
+/// is woken again and again, and would write only a part of its data if it were stopped then.
 const LOOKS: usize = 5;
 const LOOK_PAUSE: Duration = Duration::from_micros(100);
 /// Time limit for finding all threads outside of the driver: after that, the rest keeps running.
@@ -84,7 +84,7 @@ impl<'a> Code<'a> {
         self.library_code(|name| name.starts_with("ld-linux") || name.starts_with("ld-2."))
     }
 
-    /// The program's threads: those of the driver instantiate nothing.
+    /// The program's threads, without those that the driver started, which instantiate no graphs.
     pub fn threads(&self) -> Vec<i32> {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.target.pid)).into_iter().flatten().flatten();
         let driver = |task: &std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).is_ok_and(|c| is_of_driver(c.trim_end()));
@@ -170,9 +170,9 @@ fn await_pause(target: &Target, until: Instant) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Stops all threads outside of the driver and the loader, but for those of the tracer and those whose system call would
-/// fail. Also returns whether a graph was being instantiated when time was up. `known` lists the threads while they are
-/// being stopped.
+/// Stops all threads outside of the driver and the loader, except those of the tracer and those whose system call would
+/// fail. Also returns true if a graph was being instantiated when time was up. `known` receives the stopped threads, so
+/// that `reap_ended` can reap those that end meanwhile.
 fn stop_threads(target: &Target, known: &Mutex<Vec<Pid>>) -> Result<(Vec<Stopped>, bool), Refusal> {
     let code = Code::read(target)?;
     let functions = code.instantiating_functions();
@@ -187,7 +187,7 @@ fn stop_threads(target: &Target, known: &Mutex<Vec<Pid>>) -> Result<(Vec<Stopped
             if held.iter().any(|h| h.thread.as_raw() == tid) {
                 continue;
             }
-            // There may be thousands of them, and those that are held wait.
+            // There may be thousands of threads, and those that are already stopped must not be held up for long.
             if began.elapsed() > GATHER {
                 left = true;
                 break;
@@ -197,9 +197,9 @@ fn stop_threads(target: &Target, known: &Mutex<Vec<Pid>>) -> Result<(Vec<Stopped
                 continue;
             }
             let waits = seen.blocked.is_some_and(|(number, _)| number >= 0);
-            // A thread that waits for a disk stops late.
+            // A thread in state D, which waits for a disk, stops only once the disk has answered.
             if waits && !code.is_inside(seen.at, &busy, DEPTH) && !is_in_state(target.pid, tid, &['D']) {
-                // It may have gone on in the meantime.
+                // It may have left the system call in the meantime, so its registers are read again.
                 let Some(stopped) = stop_thread(target, tid)? else { continue };
                 keep_waiting(stopped.thread);
                 seen = match stack_and_code(stopped.thread) {
@@ -234,7 +234,7 @@ fn stop_threads(target: &Target, known: &Mutex<Vec<Pid>>) -> Result<(Vec<Stopped
 fn reap_ended(stopped: &Mutex<Vec<Pid>>) {
     let all = stopped.lock().map(|all| all.clone()).unwrap_or_default();
     for thread in all {
-        // The folder of the process has its threads' own folders, too.
+        // In /proc, the id of a thread also works as that of a process.
         if is_in_state(thread.as_raw(), thread.as_raw(), &['Z']) {
             let _ = waitpid(thread, Some(WaitPidFlag::__WALL | WaitPidFlag::WNOHANG));
         }
@@ -247,15 +247,15 @@ pub struct HeldThreads {
     _release: Sender<()>,
 }
 
-/// A pause that may be over, and what became of it.
+/// Result of an attempt to stop the threads in a pause.
 enum Attempt {
     Held,
     /// A graph was being instantiated again, or a signal interfered.
     Repeat,
 }
 
-/// Waits until the process instantiates no graphs, and stops its threads. Each attempt has a
-/// thread of its own, for the reason that `on_tracer_thread` gives.
+/// Waits until the process instantiates no graphs, and stops its threads. Each attempt has a thread of its own, for the
+/// reason given at `on_tracer_thread`.
 pub fn hold_threads(target: &Target) -> Result<HeldThreads, Refusal> {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -268,7 +268,7 @@ pub fn hold_threads(target: &Target) -> Result<HeldThreads, Refusal> {
             let held = await_pause(&target, until).map(|()| match stop_threads(&target, &known) {
                 Err(Refusal::Signalled(_)) | Ok((_, true)) => (Vec::new(), Attempt::Repeat),
                 Ok((held, false)) => (held, Attempt::Held),
-                // If a thread cannot be stopped, the pause has to do.
+                // If a thread cannot be stopped, the pause alone has to suffice.
                 Err(_) => (Vec::new(), Attempt::Held),
             });
             let (held, attempt) = match held {

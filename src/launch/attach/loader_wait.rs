@@ -1,12 +1,12 @@
 //! Waits while a thread of the process is inside of the dynamic loader, such as in a library's constructor: the thread
-//! that is to load the object would wait for it, and it may wait for that thread.
+//! that is to load the object would wait for the loader's lock, and the constructor may be waiting for that thread.
 
 use super::graph_instantiation::Code;
 use super::refusal::Refusal;
 use super::target::Target;
 use std::time::{Duration, Instant};
 
-/// Stack that is searched in each thread, bytes: the loader's frames are close to those of a constructor.
+/// Bytes of each thread's stack that are searched: the loader's frames are close to those of a constructor.
 const DEPTH: usize = 1 << 12;
 /// Time limit: an address that a thread left on its stack long ago must not prevent attaching.
 const PATIENCE: Duration = Duration::from_secs(2);

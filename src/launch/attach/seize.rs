@@ -1,4 +1,4 @@
-//! Sends a waiting thread of a process to the code that loads the object.
+//! Redirects a waiting thread of a process to the code that loads the object.
 
 use super::memory_map::{Mapping, find_gap};
 use super::refusal::{Refusal, ptrace_refusal};
@@ -16,8 +16,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Time limits for finding a waiting thread and for loading the object, for stopping a thread, and for another tracer to
-/// let go of it.
+/// Time limits for finding a waiting thread and for loading the object, for stopping a thread, and for another tracer
+/// to detach from it.
 const PATIENCE: Duration = Duration::from_secs(10);
 const STOP: Duration = Duration::from_secs(1);
 const LETTING_GO: Duration = Duration::from_millis(100);
@@ -91,10 +91,10 @@ fn find_rooms(target: &Target, map: &[Mapping], bytes: u64) -> Vec<u64> {
     map.iter().filter(|m| m.is_code() && m.end - m.start >= bytes).filter_map(room).collect()
 }
 
-/// Addresses at which the thread continues: after the code, and if a handler has run meanwhile.
+/// Addresses at which the thread continues after the code: normally, and if a signal handler has run in between.
 type WaysBack = (u64, Option<u64>);
 
-/// Returns the code with its words filled in.
+/// Returns the object's code for attaching (attach.c) with the words at its end filled in for this process.
 fn write_code(room: u64, loader: &Loader, stack: u64, ways: WaysBack, object: &Path, settings: &Path) -> Option<Vec<u8>> {
     use std::os::unix::ffi::OsStrExt;
     const WORDS: usize = 7 * 8;
@@ -152,9 +152,9 @@ pub fn is_in_state(pid: i32, tid: i32, states: &[char]) -> bool {
     stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(states))
 }
 
-/// Does work with ptrace, which is for one thread, on a thread of its own: when that ends, the kernel lets go of threads
-/// that stopped too late to be seen, and delivers the signals that they had just been sent. Repeats the work if such a
-/// signal interfered.
+/// Does work with ptrace on a thread of its own, because a tracer is a single thread: when it ends, the kernel detaches
+/// it from threads that stopped too late to be noticed, and delivers the signals that they had just been sent. Repeats
+/// the work if such a signal interfered.
 pub fn on_tracer_thread<T: Send>(work: impl Fn() -> Result<T, Refusal> + Sync) -> Result<T, Refusal> {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -177,12 +177,12 @@ fn seize(target: &Target, tid: i32) -> Result<bool, Refusal> {
         match ptrace::seize(Pid::from_raw(tid), ptrace::Options::empty()) {
             Ok(()) => return Ok(true),
             Err(Errno::ESRCH) => return Ok(false),
-            // The kernel says so of threads that are ending, too (ptrace_attach in kernel/ptrace.c).
+            // The kernel also returns EPERM for threads that are ending (ptrace_attach in kernel/ptrace.c).
             Err(Errno::EPERM) if is_in_state(target.pid, tid, &['Z', 'X', 'x']) => return Ok(false),
             Err(Errno::EPERM) if since.elapsed() < LETTING_GO => nap(),
-            // A thread of this process that has traced it lets go when it ends, some time after it was joined.
+            // Its tracer may be an earlier thread of this process: the kernel detaches that some time after its join.
             Err(Errno::EPERM) if since.elapsed() < PATIENCE && tracer_of(target.pid, tid).is_some_and(is_own_thread) => nap(),
-            // It may have ended or been let go of since.
+            // The thread may have ended, or its tracer may have detached, in the meantime.
             Err(Errno::EPERM) if since.elapsed() < STOP && tracer_of(target.pid, tid).is_none() => nap(),
             Err(Errno::EPERM) if let Some(tracer) = tracer_of(target.pid, tid) => {
                 return Err(Refusal::Debugged { pid: target.pid, tracer });
@@ -206,8 +206,8 @@ pub fn stop_thread(target: &Target, tid: i32) -> Result<Option<Stopped>, Refusal
     let all = WaitPidFlag::__WALL | WaitPidFlag::WNOHANG;
     let until = Instant::now() + STOP;
     while Instant::now() < until {
-        // A real-time signal, such as that of pthread_cancel, has no name with which the thread could be continued. It
-        // is not waited for, so that the kernel delivers it when this thread ends.
+        // A real-time signal, such as that of pthread_cancel, has no `Signal` with which the thread could be continued.
+        // Its stop is left pending, so that the kernel delivers the signal when this tracing thread ends.
         if let Err(Errno::EINVAL) = waitid(Id::Pid(thread), all | WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) {
             std::mem::forget(stopped);
             return Err(Refusal::Signalled(target.pid));
@@ -262,7 +262,7 @@ fn await_load(target: &Target, stack: u64, object: &Path) -> Result<(), Refusal>
     while word < 16 && Instant::now() < until {
         target.check_alive()?;
         let mut bytes = [0; 8];
-        // The code maps the stack.
+        // Reading fails until the code has mapped the stack.
         let before = word;
         if memory.read_exact_at(&mut bytes, stack).is_ok() {
             word = u64::from_le_bytes(bytes);

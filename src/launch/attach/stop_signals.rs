@@ -2,8 +2,8 @@
 
 use nix::sys::signal::{SigSet, Signal};
 
-/// Keeps this thread, and those that it starts, from being stopped by the terminal until it is dropped: threads of another
-/// program would stay stopped, too.
+/// Keeps this thread, and those that it starts, from being stopped by the terminal until it is dropped: the threads of
+/// another program that they have stopped would otherwise stay stopped as well.
 #[derive(Debug)]
 pub struct Unstoppable(SigSet);
 
@@ -13,7 +13,7 @@ impl Unstoppable {
         for signal in [Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU] {
             stops.add(signal);
         }
-        // Those that are blocked already are not stopped either.
+        // Only adds to the signals that this thread already blocks; dropping the value unblocks all three.
         let _ = stops.thread_block();
         Self(stops)
     }

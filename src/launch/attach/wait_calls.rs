@@ -24,8 +24,9 @@ const WAITS: [SystemCall; 16] = [
     ("recvmsg", 47, 212),
 ];
 
-/// System calls that fail with EINTR when a thread is stopped in them and goes on, those of sockets if these have a time
-/// limit (signal(7), "Interruption of system calls and library functions by stop signals"). All others continue.
+/// System calls that fail with EINTR when a thread is stopped in them and continued; those on sockets do so only if the
+/// socket has a timeout (signal(7), "Interruption of system calls and library functions by stop signals"). All others
+/// continue.
 const FAILING: [SystemCall; 22] = [
     ("epoll_wait", 232, -1),
     ("epoll_pwait", 281, 22),
@@ -46,14 +47,14 @@ const FAILING: [SystemCall; 22] = [
     ("semop", 65, 193),
     ("semtimedop", 220, 192),
     ("io_uring_enter", 426, 426),
-    // These move less than was asked for.
+    // These transfer less than requested instead of failing.
     ("splice", 275, 76),
     ("tee", 276, 77),
     ("vmsplice", 278, 75),
 ];
-/// System calls that fail with EINTR if they are of a socket or of inotify.
+/// System calls that fail with EINTR if their file is a socket or an inotify instance.
 const OF_FILES: [SystemCall; 4] = [("read", 0, 63), ("readv", 19, 65), WRITES[0], WRITES[1]];
-/// System calls that write less than was asked for if they are of a pipe.
+/// System calls that write less than requested if their file is a pipe.
 const WRITES: [SystemCall; 2] = [("write", 1, 64), ("writev", 20, 66)];
 
 fn own_number(call: &SystemCall) -> i64 {
@@ -63,12 +64,12 @@ fn own_number(call: &SystemCall) -> i64 {
 /// Rank of a system call of this machine among those in which a thread can be used, best first.
 pub fn wait_rank(number: i64) -> Option<usize> {
     let rank = WAITS.iter().position(|call| number >= 0 && own_number(call) == number)?;
-    // On aarch64, these fail, as the kernel decides that before the thread can be redirected.
+    // On aarch64, those that fail come last, because the kernel decides that before the thread can be redirected.
     let fails = cfg!(target_arch = "aarch64") && FAILING.iter().any(|call| own_number(call) == number);
     Some(if fails { rank + WAITS.len() } else { rank })
 }
 
-/// Returns true for a system call that may write a part only if its thread is stopped in it.
+/// Returns true for a system call that may write only a part of its data if its thread is stopped in it.
 pub fn is_write(number: i64) -> bool {
     WRITES.iter().any(|call| number >= 0 && own_number(call) == number)
 }
@@ -84,7 +85,7 @@ pub fn may_fail(number: i64, is_special: impl Fn() -> bool) -> bool {
 mod tests {
     use super::*;
 
-    /// Compares them with the kernel's headers, where these are installed.
+    /// Compares the numbers with the kernel's headers, where these are installed.
     #[test]
     fn numbers_are_those_of_the_kernel() {
         let number = |text: &str, name: &str| {

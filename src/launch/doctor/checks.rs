@@ -275,7 +275,7 @@ fn check_tracing(m: &Machine) -> Option<Check> {
                 .with_meaning(why)
                 .with_fix(fix)
         }
-        // Another check reports this.
+        // The check `cupti` reports a missing library.
         (None, None | Some("missing")) => return None,
         (None, Some("unloadable")) => new_check(id, what, State::Blocks, driver.reason.clone()).with_meaning(means).with_fix(NEW_CUPTI),
         (None, Some(_)) => new_check(id, what, State::Blocks, driver.reason.clone()).with_meaning(means).with_fix(OTHER_CUPTI),

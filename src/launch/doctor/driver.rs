@@ -52,7 +52,7 @@ pub fn ask_driver(object: &Path, libraries: &[Library], cancelled: &dyn Fn() -> 
     let until = Instant::now() + PATIENCE;
     let list: Vec<OsString> = libraries.iter().map(|l| l.path.clone().into_os_string()).collect();
     let mut command = Command::new("sh");
-    // This program may be linked statically, and would not load the object.
+    // The process is a shell, because this program may be linked statically, and would then not load the object.
     command.args(["-c", "LD_PRELOAD=$0 WARPSCOPE_TRACE_PROBE=1 exec sh -c :"]).arg(object);
     command.env("WARPSCOPE_TRACE_CUPTI", list.join(std::ffi::OsStr::new(":")));
     for variable in ["CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "LD_PRELOAD", "WARPSCOPE_TRACE_OUT"] {

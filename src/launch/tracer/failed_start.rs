@@ -1,4 +1,4 @@
-//! Explanations of a program that could not be started at all.
+//! Explains why a program could not be started at all.
 
 use super::obstacle::find_program;
 use crate::launch::locate_tools::find_on_path;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 const LONGEST_LINE: u64 = 256;
 
-/// Interpreter in a script's first line, and how its argument names another one (`/usr/bin/env python3`).
+/// Interpreter in a script's first line, and its first argument, which may name another one (`/usr/bin/env python3`).
 fn read_interpreter(path: &Path) -> Option<(PathBuf, Option<String>)> {
     let mut line = Vec::new();
     BufReader::new(File::open(path).ok()?.take(LONGEST_LINE)).read_until(b'\n', &mut line).ok()?;
@@ -40,8 +40,8 @@ fn command_with_interpreter(shown: &str) -> String {
     }
 }
 
-/// Says why a program could not be started, and what to do; `None` where the system's error has to do. `word`: the
-/// program, as the user wrote it.
+/// Explains why a program could not be started, and what to do; `None` if there is nothing to add to the system's
+/// error. `word` is the program as the user wrote it.
 pub fn explain_failed_start(word: &str, error: &std::io::Error) -> Option<String> {
     let Some(path) = find_program(word) else {
         let place = if word.contains('/') { PathBuf::from(word) } else { std::env::current_dir().ok()?.join(word) };

@@ -1,4 +1,4 @@
-//! Circumstances of this machine in which CUDA finds no GPU, looked at without starting CUDA.
+//! Finds out why CUDA will find no GPU on this machine, without initializing CUDA.
 
 use rustix::fs::{Access, access};
 use std::path::{Path, PathBuf};

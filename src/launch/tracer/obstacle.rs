@@ -260,7 +260,7 @@ mod tests {
         foreign[18] = 83;
         let path = made("foreign", &foreign, 0o700);
         assert_eq!(of(&path), Some(Obstacle::Foreign(path.clone())));
-        // A program of this user gains nothing by the bit; another's may not be at hand.
+        // A setuid program of this user gains nothing, so it is no obstacle; only root can make one of another user.
         assert_eq!(of(&made("own", &dynamic, 0o4700)), None);
         let path = made("setuid", &dynamic, 0o700);
         if std::os::unix::fs::chown(&path, Some(65534), Some(65534)).is_ok() {

@@ -1,4 +1,4 @@
-//! Plan of a measurement: a file for the tracer, with the metrics that fit into one pass on each chip.
+//! Plan of a measurement: a file for the tracer, with each chip's metrics in groups that mostly need one pass each.
 
 use super::{Unable, start};
 use std::collections::HashSet;

@@ -22,7 +22,7 @@ const fn refusal(code: u32, name: &'static str, why: &'static str, fix: &'static
     Refusal { code, name, why, fix }
 }
 
-/// Advice that fits a libcupti which the driver does not accept.
+/// Advice for a libcupti that the driver does not accept.
 pub const OTHER_CUPTI: &str = "record with a libcupti of the driver's CUDA release, which `nvidia-smi` shows: `warpscope trace --cupti FILE` \
      (`pip install nvidia-cuda-cupti-cu12` has one for CUDA 12)";
 /// Advice for a libcupti that is damaged or missing.

@@ -39,7 +39,7 @@ pub enum Frames {
 }
 
 impl Frames {
-    /// Returns the code with this name on the command line.
+    /// Parses the name on the command line; any other word means [`Suitable`](Self::Suitable).
     pub fn from_word(word: &str) -> Self {
         match word {
             "python" => Self::Python,

@@ -51,7 +51,7 @@ impl<R, B: Borrow<R>> RowsTable for Rows<R, B> {
     }
 }
 
-/// A labelled sentence, and the command that it talks about, if any.
+/// A labelled sentence and the command that it mentions, if any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyValue {
     /// Empty for a sentence that continues the one before.
@@ -65,7 +65,7 @@ impl KeyValue {
         Self { key: key.into(), value: value.into(), argv: Vec::new() }
     }
 
-    /// Adds the command that carries out what the sentence says.
+    /// Adds the command that does what the sentence recommends.
     pub fn with_command(self, argv: &[String]) -> Self {
         Self { argv: argv.to_vec(), ..self }
     }

@@ -13,8 +13,8 @@ use std::io::{self, Write};
 
 const STYLE: &str = include_str!("style.css");
 
-/// Writes the document; `paths` keeps full paths. With a budget, blocks at the end are left out, since a page that is cut
-/// anywhere would show nothing behind an open element.
+/// Writes the document; `paths` keeps full paths. A budget leaves out blocks at the end: if the page were cut at an
+/// arbitrary byte, browsers would not show what follows an unclosed element.
 pub fn write_html(out: &mut dyn Write, of: &Document<'_>, paths: bool) -> io::Result<()> {
     let all = of.blocks.len();
     let Some(budget) = output().budget else { return write_page(out, of, all, paths) };
@@ -22,7 +22,7 @@ pub fn write_html(out: &mut dyn Write, of: &Document<'_>, paths: bool) -> io::Re
         let mut bytes = Vec::new();
         write_page(&mut bytes, of, blocks, paths).map(|()| bytes)
     };
-    // The first block says what the page is about, and the verdict follows it.
+    // Always keep the first two blocks: the title, and the verdict that follows it.
     let (mut fits, mut above) = (all.min(2), all + 1);
     while above - fits > 1 {
         let middle = fits.midpoint(above);

@@ -56,7 +56,7 @@ pub fn of_launches(profile: &Profile) -> Vec<Block<'static>> {
     out
 }
 
-/// The launch of a kernel that has the median duration.
+/// The launch of a kernel with the median duration; of two middle launches, the longer one.
 fn median_launch(profile: &Profile, kernel: Option<u32>) -> Option<u32> {
     let launches = &profile.launches;
     let mut all: Vec<u32> = (0_u32..).take(launches.len()).filter(|&r| Some(launches.kernel(r as usize).0) == kernel).collect();

@@ -10,7 +10,7 @@ use crate::report::{Format, finding_text};
 use crate::rerun::{CommandPart, shell};
 use std::io::{self, Write};
 
-/// Width of the column of labels, the gap after it included.
+/// Width of the label column, including the gap after it.
 const KEYS: usize = 9;
 /// Width of the column of labels in facts.
 const FACTS: usize = 21;

@@ -81,7 +81,7 @@ pub fn stack_frames<'a>(of: &Memory<'a>, stack: u32) -> impl Iterator<Item = &'a
     of.usage.sites.stacks.frames_of(stack)
 }
 
-/// Display name of a device.
+/// Display name of a device: `GPU 0, NAME`, `GPU 0` without a name, or `GPU` if the device is unknown.
 pub fn device_name(profile: &Profile, device: Option<u32>) -> String {
     match device.and_then(|d| profile.devices.get(d as usize)) {
         Some(d) => d.name.as_ref().map_or_else(|| format!("GPU {}", d.id), |name| format!("GPU {}, {name}", d.id)),

@@ -11,7 +11,7 @@ use crate::report::finding_text::FindingText;
 use crate::report::{Format, table, triage};
 use std::io::{self, Write};
 
-/// Maximum number of ranks on a page; for a larger job, the latest ranks are listed.
+/// Maximum number of ranks on a page; a page on a larger job lists only the ranks that the others wait for the longest.
 const LISTED: usize = 64;
 /// Maximum number of rank pairs on a page.
 const PAIRS: usize = 8;
@@ -58,7 +58,8 @@ fn time_bar(m: &Member) -> String {
     text
 }
 
-/// Ranks to list, and the number of ranks omitted.
+/// Ranks to list, by number, and the number of ranks omitted. A large job lists only the ranks that the others wait for
+/// the longest.
 fn listed_ranks(job: &Job) -> (Vec<&Member>, usize) {
     let mut list: Vec<&Member> = job.ranks.iter().collect();
     if list.len() > LISTED {
@@ -70,7 +71,7 @@ fn listed_ranks(job: &Job) -> (Vec<&Member>, usize) {
     (list, rest)
 }
 
-/// Says what the times in the table are parts of: the judged windows may differ in length.
+/// Sentence that names the base of the table's times: the judged time, which may differ between ranks.
 fn base_line(job: &Job) -> Option<String> {
     let judged = || job.ranks.iter().map(|m| m.judged).filter(|ns| *ns > 0);
     let (shortest, longest) = (format_ns(judged().min()?), format_ns(judged().max()?));
@@ -170,7 +171,7 @@ impl<'a> RankRow<'a> {
     }
 }
 
-/// The columns, in order. Text has a bar of the times, too.
+/// The columns, in order. Text output also has a bar of each rank's times.
 pub fn rank_columns<'a>() -> Vec<Column<RankRow<'a>>> {
     type RankColumn<'a> = Column<RankRow<'a>>;
     vec![

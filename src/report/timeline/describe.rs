@@ -55,7 +55,7 @@ pub fn format_rate(bytes: u64, ns: i64) -> Option<String> {
     })
 }
 
-/// Full name of an event.
+/// Full name of an event: the demangled name of a kernel, otherwise the name on the timeline.
 pub fn full_name(of: &Events<'_>, event: Event) -> String {
     let p = of.profile;
     match event {

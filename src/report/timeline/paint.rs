@@ -40,7 +40,7 @@ impl Glyph {
 
 const LEVELS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 
-/// Character for a level, 1 to 8.
+/// Block element for a level in eighths; values outside 1 to 8 are clamped.
 pub fn level_char(eighths: u8) -> &'static str {
     LEVELS[usize::from(eighths.clamp(1, 8)) - 1]
 }

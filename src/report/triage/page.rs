@@ -10,7 +10,8 @@ use crate::report::ranks::{self, Together};
 use crate::report::table;
 use std::io::{self, Write};
 
-/// The ranks that the reports are of, if they are of one job, then one report after another.
+/// If the reports are ranks of one job, the document begins with their comparison; then follows one report after the
+/// other.
 pub fn document<'a>(judged: &[Judged<'_>], ranks: Option<&Together<'a>>) -> Document<'a> {
     let mut blocks = ranks.map_or_else(Vec::new, |r| ranks::document(r).blocks);
     for (profile, triage) in judged {

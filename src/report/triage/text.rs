@@ -14,7 +14,7 @@ use crate::report::finding_text::{EvidenceText, FindingText};
 /// A report and its triage.
 pub type Judged<'a> = (&'a Profile, &'a Triage);
 
-/// Rounds a percentage for JSON.
+/// Rounds a percentage to four decimals, for JSON.
 pub fn round_percent(percent: f64) -> f64 {
     (percent * 10_000.0).round() / 10_000.0
 }
@@ -87,12 +87,12 @@ pub fn format_place(p: &Place, base: &str, begin: i64) -> String {
 
 /// Describes the analyzed window in one line.
 pub fn judged_line(t: &Triage) -> String {
-    // Repetitions detected only from the sequence of kernels may be parts of a step.
+    // Steps found only by repetition in the sequence of kernels may be fractions of a training or inference step.
     let noun = if matches!(t.found, Some(StepSource::Period(_))) { "repetition" } else { "step" };
     let steps =
         t.step_stats().map_or_else(String::new, |s| format!(", {}, median {}", units::format_count(s.count, noun), Nanos(s.median)));
     let (judged, span) = (Nanos(t.length()), Nanos(t.span.1 - t.span.0));
-    // The sentences give shares of the same base.
+    // Name the same base as the sentences of the findings, which give shares of it.
     let of = match (t.length() as f64 >= span.0 as f64 * 0.99, t.base) {
         (true, "the run") => format!("whole run: {judged}"),
         (false, "the run") => format!("parts of the run: {judged} of {span}"),
@@ -198,7 +198,7 @@ pub fn work_sentence(r: &Rate) -> String {
     format!("FLOPs: {least}{} over the window ({from}){share}", format_flops(r.per_second))
 }
 
-/// Possible gain from fixing a finding.
+/// `, up to 12% of the steady state`: the possible gain from fixing a finding; empty if there is nothing to gain.
 fn gain_text(f: &Finding, base: &str) -> String {
     let healthy = f.severity == Severity::Healthy || f.stake == 0.0 || f.id == Verdict::GpuBound;
     if healthy { String::new() } else { format!(", up to {} of {base}", units::format_whole_percent(f.gain_percent())) }

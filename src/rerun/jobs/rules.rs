@@ -53,7 +53,7 @@ pub(super) fn collected_data(job: &Job) -> Vec<String> {
     out
 }
 
-/// Checks a name pattern.
+/// Checks a name pattern: with both regular expression engines, and against the form of names that the job selects.
 fn check_pattern(job: &Job, name: &str, spelled: Spelled) -> Vec<JobProblem> {
     let Some(Value::Text(text)) = find_value(job, name) else { return Vec::new() };
     let at = option_line(job, name);
@@ -266,7 +266,7 @@ impl JobCheck<'_> {
         }
     }
 
-    /// Checks the counters, which serialize kernels.
+    /// Checks counters together with other options, since collecting counters serializes the kernels.
     fn check_counters(&mut self) {
         let (counters, traced) = (self.has_counters(), self.is_traced());
         if counters && traced {
@@ -321,7 +321,7 @@ impl JobCheck<'_> {
         }
     }
 
-    /// Checks the regions that the program opens.
+    /// Checks `selected_regions`: conflicts with other options, and its effect on launch numbers.
     fn check_regions(&mut self) {
         if self.has("selected_regions") && (self.has("collection_period") || self.has("att_consecutive_kernels")) {
             self.add(
@@ -342,7 +342,7 @@ impl JobCheck<'_> {
         }
     }
 
-    /// Checks kernel replay.
+    /// Checks kernel replay, which requires counters and excludes PC sampling and SPM.
     fn check_replay(&mut self) {
         if find_value(self.job, "replay_mode").is_some_and(|v| v.to_text() == "kernel") {
             let others = [("pc_sampling_beta_enabled", "PC sampling"), ("spm", "SPM")];

@@ -50,7 +50,7 @@ pub(super) fn output_part(ranks: &Ranks, place: &Place<'_>) -> CommandPart {
 pub(super) fn report_patterns(place: &Place<'_>, ranks: bool, each: bool) -> Vec<Pattern> {
     let stem = place.stem;
     let numbered = (ranks || each).then(|| Pattern::with_wildcard(format!("{stem}."), ".nsys-rep"));
-    // It depends on the version of nsys whether the report of a single repeated range is numbered.
+    // For a single repeated range, some versions of nsys number the report and others do not, so accept both.
     [Pattern::exact(format!("{stem}.nsys-rep"))].into_iter().filter(|_| !ranks).chain(numbered).collect()
 }
 

@@ -35,12 +35,13 @@ pub(super) trait CommandBuilder: Debug + Sync {
         "NVTX range"
     }
 
-    /// The same for a launcher of several ranks.
+    /// Rest of the sentence "recipe … takes no …" for a launcher whose ranks the recipe does not profile separately.
     fn ranks_refusal(&self) -> &'static str {
         "separate launcher: put the profiler between launcher and program by hand"
     }
 
-    /// Metrics that the command collects, whose cost the recipe names.
+    /// Metrics that the command collects; a test compares their measured cost with the cost in the recipe's
+    /// description.
     #[cfg(test)]
     fn collect(&self) -> Option<crate::rerun::collect::Collect> {
         None

@@ -209,11 +209,11 @@ fn header_lines(screen: &ResultScreen, sides: &[Side<'_>; 2], columns: usize, th
     let most = if narrow { 1 } else { 2 };
     let cut = verdict.len() > most;
     verdict.truncate(most);
-    // The first line is a sentence of its own.
+    // A narrow terminal shows one line, which is a complete sentence and needs no mark of truncation.
     if let Some(last) = verdict.last_mut().filter(|_| cut && !narrow) {
         let style = last.spans.last().map_or(last.style, |s| last.style.patch(s.style));
         let text: String = last.spans.iter().map(|s| s.content.as_ref()).collect();
-        // The room for the mark comes from the end of the line.
+        // Without room for the mark, it replaces the end of the line.
         if display_width(&text) + 2 <= columns {
             last.push_span(Span::styled(" …", style));
         } else {
@@ -451,7 +451,7 @@ fn draw_metrics(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: 
 fn bar_fill(row: &ComparedMetric) -> f64 {
     match (row.delta, row.change) {
         (_, Change::Same | Change::Alone) | (None, _) => 0.0,
-        // A difference that chance explains is none.
+        // Leave the bar empty if the difference may be due to chance.
         (Some(_), Change::Different) if row.p.is_some() => 0.0,
         (Some(d), _) if row.points => d / FULL_POINTS,
         (Some(d), _) => (1.0 + d / 100.0).max(1e-9).ln() / FULL_FACTOR.ln(),

@@ -155,7 +155,7 @@ impl Draw<'_> {
                 if hint.severity == Severity::Healthy || hint.limit_text() == hint.bound {
                     return if hint.bound.is_empty() { Vec::new() } else { self.labelled_lines("at best", &hint.bound, Role::Dim) };
                 }
-                // Without an estimate, the heading shows the same bound: only the reason for it is new.
+                // Without an estimate, the gain in the heading is this upper bound: add only the reason for it.
                 let mut out = match hint.details.gain.expected {
                     Some(_) => self.labelled_lines(
                         "at most",
@@ -164,7 +164,8 @@ impl Draw<'_> {
                     ),
                     None => self.labelled_lines("since", hint.limit_text(), Role::Dim),
                 };
-                // Limit if only the cause went away. Its figure would be a second one for the same gain.
+                // Add the bound that applies if only this cause were removed. Show only its text: a percentage would be
+                // a second figure for the same gain.
                 if !hint.bound.is_empty() {
                     out.extend(self.labelled_lines("by itself", &hint.bound, Role::Dim));
                 }
@@ -285,8 +286,8 @@ impl Draw<'_> {
         const VALUE: usize = 14;
         const THAN: usize = 10;
         let theme = self.theme;
-        // In a narrow terminal, the label gets the room; the line below the screen shows the source for the selected
-        // value.
+        // In a narrow terminal, the label gets most of the width; for the selected value, the `next:` line shows the
+        // threshold's source.
         let wide = self.columns >= 100;
         let label = if wide { (self.columns * 2 / 5).clamp(24, 52) } else { self.columns.saturating_sub(6 + VALUE + THAN + 1).max(20) };
         let mut spans = vec![

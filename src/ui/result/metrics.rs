@@ -273,7 +273,7 @@ impl Draw<'_> {
         const NUMBER: usize = 13;
         let theme = self.theme;
         let bars = (self.columns / 5).clamp(8, 28);
-        // Long units, such as `register/thread`, are whole where there is room.
+        // On a wide screen, show units as long as `register/thread` in full.
         let unit = if self.columns >= 100 { 16 } else { 9 };
         let label_room = self.columns.saturating_sub(3 + NUMBER + 1 + unit + 1 + bars).clamp(16, 58);
         let label = cut_end(&escape_unsafe(&cell.label), label_room);
@@ -421,7 +421,7 @@ impl Draw<'_> {
     }
 }
 
-/// Formats a number on an axis.
+/// Formats a number on an axis; from 10,000, numbers are abbreviated with a unit prefix.
 fn format_axis_number(value: f64) -> String {
     if value.abs() >= 10_000.0 {
         let (number, unit) = crate::analysis::metric::human_number(value, "byte");

@@ -51,7 +51,7 @@ fn worth_in_run(app: &App, screen: &ResultScreen, hint: &Hint) -> Option<Worth> 
     screen.worth_in_run(&app.session, app.session.active, hint)
 }
 
-/// Sign and colour of a hint on the result: the same as in the list of kernels.
+/// Glyph and color of a hint on the result. Takes the effect on the run into account, as the list of kernels does.
 fn hint_mark(app: &App, screen: &ResultScreen, hint: &Hint) -> (&'static str, Role) {
     severity_glyph(hint.severity_in_run(worth_in_run(app, screen, hint).as_ref()))
 }

@@ -145,7 +145,8 @@ fn of_point(plot: &roofline::Plot, p: &roofline::Point, screen: &ResultScreen, (
     } else if roof(nearest) == roof(p) {
         format!("{open} shows how it is computed")
     } else {
-        // The roof is a bandwidth; a diagnosis may be about another measure of the same unit, such as its data stage.
+        // The roof is a bandwidth, whereas the diagnosis may be about another limit of the same unit, such as its data
+        // stage.
         let limit = screen
             .subject
             .hints

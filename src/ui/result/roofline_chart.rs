@@ -312,7 +312,7 @@ fn draw_labels(
             let value = 10_f64.powf(axes.y.1 - (y as f64 * 4.0 + 2.0) / (rows as f64 * 4.0) * (axes.y.1 - axes.y.0));
             (to_x(value / peak) / 2.0).round()
         };
-        // The legend has the rates, too, if only the name has room.
+        // Drop the rate if only the name fits; the legend also lists the rates.
         for text in [text, plot.placed.level_name(t.level).to_owned()] {
             let wide = display_width(&text);
             let slope =
@@ -321,7 +321,8 @@ fn draw_labels(
                 slope().flat_map(move |(x, y)| (from..to).filter_map(move |d| Some((x.checked_sub(wide + d)?, y))))
             };
             let after = slope().flat_map(|(x, y)| (2..FAR).map(move |d| (x + d, y)));
-            // Only outside of all slopes may a name be farther out: between them, it would be next to the wrong one.
+            // Only the names of the outermost slopes may be farther away: between two slopes, a name could be mistaken
+            // for the other one's.
             let spots: Vec<(usize, usize)> = if peak <= slowest {
                 after.collect()
             } else if peak >= fastest {
@@ -351,7 +352,7 @@ fn legend_of(plot: &Plot, rates: bool, theme: &Theme) -> Vec<Span<'static>> {
         out.push(Span::styled(format!("{} {}{rate}  ", level_mark(level), plot.placed.level_name(level)), theme.style(Role::Dim)));
     }
     let there = |p: Precision| plot.known_roofs().iter().any(|r| r.work.precision == p);
-    // Identical lines explain nothing: without colors, the names on the chart are enough.
+    // Without colors, all swatches would look the same, and the names on the chart suffice.
     let coloured = |p: &Precision| theme.style(Role::Work(*p)).fg.is_some();
     for precision in Precision::ALL.into_iter().filter(|p| there(*p)).filter(coloured) {
         out.push(Span::styled("━ ", theme.style(Role::Work(precision))));

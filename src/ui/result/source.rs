@@ -125,7 +125,8 @@ const BESIDE: u16 = 150;
 const WAITS: u16 = 10;
 /// Minimum number of rows of the panel with the selected line's instructions.
 const SASS: u16 = 6;
-/// Colours of the stall reasons that have their own part of the bar: different in every theme, and none of a severity.
+/// Colors of the most frequent stall reasons, which get a part of the bar of their own. They differ in every theme, and
+/// none of them stands for a severity.
 const REASONS: [Role; 4] = [Role::Peak, Role::Bar, Role::Family(Family::Attention), Role::Family(Family::Nccl)];
 /// Colour of all other stall reasons.
 const OTHER: Role = Role::BarEmpty;
@@ -144,7 +145,7 @@ fn draw_stalls(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing
     let inner = Panel::new(vec![Span::styled("Selected", theme.style(Role::Title))]).draw(frame, area, true, theme);
     let columns = usize::from(inner.width);
     let mut text = selected_lines(screen, listing, columns, theme);
-    // The list cuts a long line; here is all of it, as far as it fits.
+    // The list truncates long lines, so show the selected one in full, as far as there is room.
     let code = if screen.source.instructions { None } else { listing.lines.get(screen.source.selected).and_then(|l| l.text.as_deref()) };
     let code = code.map(|code| wrap_text(&escape_unsafe(code.trim()), columns)).unwrap_or_default();
     let total: f64 = selected_counts(screen, listing).map_or(0.0, |c| c.stalls.iter().map(|s| s.1).sum());
@@ -228,7 +229,7 @@ fn fit_layout(columns: usize, screen: &ResultScreen, listing: &Listing) -> Colum
         return Columns { bar, stall: 0, executed: 0, excess: false, place: if files { 16 } else { 5 } };
     }
     let place = if screen.source.instructions { 9 } else { 16 };
-    // A column without a value in any row is left out.
+    // Omit a column if no row has a value for it.
     let some = |has: fn(&Counts) -> bool| {
         if screen.source.instructions {
             listing.instructions.iter().any(|i| has(&i.counts))

@@ -37,7 +37,7 @@ pub struct Lit {
     pub other: Option<usize>,
     /// First and last column of the idle time at the cursor.
     pub idle: Option<(usize, usize)>,
-    /// True for a thread whose waiting is nobody's concern.
+    /// True for a thread that only makes OS calls, such as the driver's own threads: its waiting is drawn muted.
     pub helper: bool,
 }
 
@@ -75,7 +75,7 @@ fn draw_row(
         } else if other {
             own.add_modifier(Modifier::REVERSED | Modifier::BOLD | Modifier::UNDERLINED)
         } else if !mono && (muted || glyph.category.is_some_and(Category::is_enclosing)) {
-            // Ranges enclose the activities and must not outshine them; neither must threads that wait for an event.
+            // Draw enclosing ranges, and helper threads that wait for events, less prominently than actual work.
             theme.style(Role::Text).bg(theme.style(Role::Border).fg.unwrap_or_default())
         } else {
             own.add_modifier(Modifier::REVERSED)

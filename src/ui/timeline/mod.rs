@@ -60,7 +60,7 @@ struct Spacing {
     lane: u16,
 }
 
-/// Number of rows per lane with which a few lanes fill the room.
+/// Number of rows per lane: more than one if there are so few lanes that they would not fill the height.
 fn lane_height(room: u16, lines: usize, blank: usize) -> u16 {
     let each = usize::from(room).saturating_sub(blank) / lines.max(1);
     u16::try_from(each).unwrap_or(TALLEST).clamp(1, TALLEST)
@@ -281,7 +281,7 @@ fn draw_rows(
     let line = screen.current_line();
     let selected = screen.place.zip(line).and_then(|(p, l)| look.event_at(l, p.cursor, window));
     let other = selected.and_then(|(_, e)| link::other_end(look.timeline, &look.events, e));
-    // The idle time at the cursor stands out from that around it.
+    // Highlight the idle time at the cursor among its neighbors.
     let idle = screen.place.zip(line).and_then(|(p, l)| match look.content_at(l, p.cursor, window) {
         CursorContent::Idle(gap, _) => {
             let column = |time: i64| window.column_at(time.clamp(window.start, window.end - 1));
@@ -321,7 +321,8 @@ fn draw_rows(
                 cell.set_symbol("│");
                 cell.set_style(theme.style(if at == screen.selected { Role::Key } else { Role::Faint }));
             } else if idle.is_some() && matches!(row, Row::Group(_)) {
-                // The ground of the selection would be darker than the idle time around it.
+                // The selection's background would be darker than the highlighted idle time around it, so draw only the
+                // cursor line.
                 cell.set_symbol("│");
                 cell.set_style(theme.style(Role::Key));
             } else if at == screen.selected {

@@ -270,12 +270,13 @@ pub fn window_pane(report: &Report, look: &Look<'_>, screen: &TimelineScreen, wi
     match judged.map(|j| (&j.triage, j.window)) {
         Some((Some(Some(triage)), of)) if of == (from, to) => {
             if !short {
-                // With the steady state in view, use the overview's verdict: the warm-up around it is no reason for a
-                // different one.
+                // If the whole steady state is in view, use the overview's verdict: a bit of warm-up around it should
+                // not change the verdict.
                 let steady = report.whole_triage().filter(|t| marked.is_none() && t.outside.is_some());
                 let steady = steady.filter(|t| from <= t.window.0 && t.window.1 <= to);
                 match steady {
-                    // The shares above are of more than the steady state if that is only a part of the view.
+                    // If the steady state is only part of the view, the shares above cover more than it does: show both
+                    // verdicts.
                     Some(steady) if is_part(steady, to - from) && first_verdict(steady) != first_verdict(triage) => {
                         lines.extend(limit_lines("limit", triage, 1, columns, theme));
                         lines.extend(limit_lines("steady state", steady, 1, columns, theme));
@@ -322,7 +323,7 @@ fn limit_lines(label: &str, triage: &Triage, most: usize, columns: usize, theme:
     out
 }
 
-/// Lines with the first kernels.
+/// Lines with the first four kernels of the triage.
 fn kernel_lines(look: &Look<'_>, triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     for (at, (kernel, ns, count)) in triage.kernels.iter().take(4).enumerate() {

@@ -10,7 +10,7 @@ pub fn change_bar(change: f64, columns: usize, style: Style, theme: &Theme) -> V
     let half = columns.saturating_sub(1) / 2;
     let full: String = bar(change.abs().min(1.0), half, style, theme).iter().map(|s| s.content.to_string()).collect();
     let drawn = full.trim_end().to_owned();
-    // The empty half is a part of the bar, which a selection without colours must not reverse.
+    // Style the empty half as part of the bar, so that without colors the selection does not reverse it.
     let unfilled = theme.style(Role::BarEmpty);
     let blank = Span::styled(" ".repeat(full.chars().count() - drawn.chars().count()), unfilled);
     let tick = Span::styled("│", theme.style(Role::Border));

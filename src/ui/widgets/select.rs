@@ -116,7 +116,8 @@ mod tests {
         let mut spans = vec![Span::raw("-40.7% ")];
         spans.extend(crate::ui::widgets::change_bar(-0.5, 9, theme.style(Role::Bar), &theme));
         assert_eq!(reversed(&draw(&theme, spans)), "rrrrrrr.........");
-        // With colors, a bar in the background keeps its own, and text in the color of a warning is one color.
+        // With colors, a bar drawn as background keeps its color, and text in a warning color turns into a background
+        // of that color.
         let theme = library.theme("sixteen", ColorMode::Sixteen).unwrap();
         let part = theme.style(Role::Part(crate::analysis::triage::TimeCategory::Kernels));
         let spans = vec![Span::styled(" 9%", part.add_modifier(Modifier::REVERSED)), Span::styled("late", theme.style(Role::Warn))];

@@ -31,7 +31,8 @@ impl Share {
     }
 }
 
-/// Cells of each part: the leftover cells go to the largest remainders, and half a cell is enough to be visible.
+/// Number of cells of each part. A part of at least half a cell gets one; cells left over after rounding down go to the
+/// parts with the largest remainders.
 pub fn share_cells(shares: &[f64], columns: usize) -> Vec<usize> {
     let exact: Vec<f64> = shares.iter().map(|s| s.clamp(0.0, 1.0) * columns as f64).collect();
     let all = (exact.iter().sum::<f64>().round() as usize).min(columns);
@@ -39,7 +40,7 @@ pub fn share_cells(shares: &[f64], columns: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..exact.len()).collect();
     let rest = |at: &usize| exact.get(*at).map_or(0.0, |e| e.fract());
     order.sort_by(|a, b| rest(b).total_cmp(&rest(a)).then(a.cmp(b)));
-    // A part below one cell that got one already has its remainder.
+    // A part below one cell has already been rounded up, so it gets none of the remaining cells.
     let open: Vec<usize> = order.into_iter().filter(|&at| exact.get(at).is_some_and(|e| *e >= 1.0)).collect();
     for &at in open.iter().cycle().take(open.len() * 2) {
         if cells.iter().sum::<usize>() >= all {

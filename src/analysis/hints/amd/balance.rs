@@ -9,9 +9,9 @@ use crate::analysis::hints::unit_throughput::Demand;
 use crate::model::Nanos;
 use crate::model::units::format_share;
 
-/// Maximum number of rounds at which a GPU could hold far more workgroups: half of NVIDIA's bound for a small grid.
+/// Maximum number of rounds for a grid to count as too small for the GPU: half of NVIDIA's bound for a small grid.
 const FEW: Threshold = Threshold { op: "≤", value: 0.5, source: "half of what the GPU holds at once (our bound)" };
-/// Share of the time with a wave on a compute unit below which the load is unbalanced.
+/// Share of the time in which an average compute unit holds a wave; below it, the load is unbalanced.
 const BALANCED: Threshold = Threshold { op: "<", value: 80.0, source: "our bound; AMD gives none" };
 
 /// Rule for `launch-overhead`.
@@ -132,8 +132,8 @@ pub fn tail_effect(amd: &Amd<'_>) -> Option<Hint> {
 
 /// Rule for `workload-imbalance`.
 pub fn workload_imbalance(amd: &Amd<'_>) -> Option<Hint> {
-    // Times without any waves on the GPU do not count as imbalance. Cycles that may belong to work before or after the
-    // kernel are not evaluated.
+    // Times without any wave on the GPU are not imbalance. If the cycles may include work before or after the kernel,
+    // they prove nothing.
     let with_waves = amd.with_waves();
     if with_waves.is_none() && (!amd.cycles_fit() || amd.cycles_unknown()) {
         return None;

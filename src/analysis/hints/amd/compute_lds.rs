@@ -45,7 +45,7 @@ pub fn matrix_bound(amd: &Amd<'_>) -> Option<Hint> {
 /// Rule for `compute-bound`: the vector ALUs.
 pub fn vector_bound(amd: &Amd<'_>) -> Option<Hint> {
     let share = amd.share("VALUBusy").filter(|s| *s >= MAY)?;
-    // Matrix instructions are also counted as issued instructions of the vector ALUs.
+    // The counter of instructions issued by the vector ALUs also counts matrix instructions.
     if amd.share("MfmaUtil").is_some_and(|m| m >= MAY) {
         return None;
     }
@@ -74,7 +74,8 @@ pub fn vector_bound(amd: &Amd<'_>) -> Option<Hint> {
 pub fn partial_waves(amd: &Amd<'_>) -> Option<Hint> {
     let (items, wave) = (amd.items.filter(|i| *i > 0.0)?, amd.wave?);
     let empty = lanes::empty_lanes(items, amd.workgroups, wave)?;
-    // If all workgroups run at the same time, a wave with full lanes takes as long: only vector ALU time is freed.
+    // If all workgroups run at the same time, fuller waves do not make the kernel shorter; they only free vector ALU
+    // time.
     let once = amd.occupancy.as_ref().and_then(|o| o.waves).is_none_or(|rounds| rounds <= 1.0);
     let busy = amd.share("VALUBusy").map(|b| b.min(1.0));
     let memory = amd.memory_share().unwrap_or(0.0).min(1.0);

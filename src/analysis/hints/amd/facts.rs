@@ -91,7 +91,7 @@ impl<'a> Amd<'a> {
     }
 
     /// Value of a counter, or of a metric that AMD derives from counters; `None` if it was not collected or did not
-    /// work.
+    /// count.
     pub fn get(&self, name: &str) -> Option<f64> {
         let value = self.counters.as_ref()?.finite_number(name)?;
         (value != 0.0 || self.not_counted().is_none_or(|names| names.split(", ").all(|n| n != name))).then_some(value)
@@ -105,8 +105,8 @@ impl<'a> Amd<'a> {
         }
     }
 
-    /// Cycles of all waves in a thread trace, at instructions and idle before them; or else PC samples, which represent
-    /// cycles.
+    /// Total cycles of all waves: from a thread trace, those at instructions and those idle before them; otherwise the
+    /// number of PC samples, which is proportional to cycles.
     pub fn wave_cycles(&self) -> Option<f64> {
         let cycles = self.get("Latency").zip(self.get("Idle")).map(|(at, before)| at + before);
         cycles.or_else(|| self.get("PC_Samples")).filter(|n| *n > 0.0)
@@ -128,8 +128,8 @@ impl<'a> Amd<'a> {
         self.get(name).filter(|p| (0.0..=150.0).contains(p)).map(|p| (p / 100.0).min(1.0))
     }
 
-    /// Returns true if the duration is unknown: the GPU's cycles cannot be checked against it, and shares of them may
-    /// be too low.
+    /// Returns true if the duration is unknown. The GPU's cycle count then cannot be checked against it, and shares of
+    /// that count may be too low.
     pub fn cycles_unknown(&self) -> bool {
         self.ns.is_none() && self.get("GRBM_GUI_ACTIVE").is_some()
     }
@@ -142,8 +142,8 @@ impl<'a> Amd<'a> {
         (0.0..=1.5).contains(&share).then_some(share.min(1.0))
     }
 
-    /// Returns true if the GPU's cycles fit into the duration at its highest clock. Otherwise, every share of these
-    /// cycles is too low: for short kernels, the counters also ran before and after the kernel.
+    /// Returns true if the GPU's cycle count is possible for the duration at its highest clock. If not, the counters
+    /// also ran before and after the kernel, as happens with short kernels, and every share of the cycles is too low.
     pub fn cycles_fit(&self) -> bool {
         let cycles = self.get("GRBM_GUI_ACTIVE").zip(self.get("Agent Num_Xcc")).map(|(n, dies)| n / dies.max(1.0));
         let most = self.ns.zip(self.get("Agent Max_Clock")).map(|(ns, hz)| ns / 1e9 * hz);

@@ -23,7 +23,7 @@ pub fn memory_bandwidth(amd: &Amd<'_>) -> Option<Hint> {
         format!("L2 exchanges {least}{:.0} GB/s with memory: {least}{} of the {:.0} GB/s that this GPU's memory can be brought to", bytes / 1e9, format_share(share), reached / 1e9),
     )
     .with_gain_basis(format!("{:.0} GB/s; {:.0} GB/s are published. Infinity Cache may give more", reached / 1e9, published / 1e9))
-    // Between the two thresholds, memory may be the limit.
+    // Between `MAY` and `BOUND`, memory may be the limit, but this is not certain.
     .with_confidence(if both && near { Sure::Certain } else { Sure::Likely })
     .with_evidence([
         Evidence::from_value("traffic behind L2, of what memory can be brought to", share * 100.0, "%", Some(BOUND)),

@@ -46,7 +46,7 @@ static RULES: &[Rule] = &[
 /// Returns all hints, best first.
 pub fn diagnose(amd: &Amd<'_>) -> Vec<Hint> {
     let mut hints: Vec<Hint> = RULES.iter().filter_map(|rule| rule(amd)).collect();
-    // Other remedies cannot save the cost of the launch itself.
+    // The cost of the launch itself cannot be saved by other remedies.
     let rest = amd.ns.map_or(1.0, |ns| (1.0 - EMPTY_KERNEL_NS / ns).max(0.0));
     for hint in hints.iter_mut().filter(|h| h.id != Diagnosis::LaunchOverhead && h.stake > rest) {
         hint.stake = rest;
@@ -55,12 +55,13 @@ pub fn diagnose(amd: &Amd<'_>) -> Vec<Hint> {
         }
     }
     if !amd.cycles_fit() || amd.cycles_unknown() {
-        // If there are too many cycles, shares are too low, and apparent waiting may not be real.
+        // If the cycle count is too high for the duration, shares of it are too low, and the apparent waiting may not
+        // be real.
         for hint in hints.iter_mut().filter(|h| matches!(h.id, Diagnosis::MemoryLatency | Diagnosis::SmallGrid)) {
             hint.sure = Sure::Possible;
         }
     }
-    // Drop a unit that may be the limit but would save nothing.
+    // Drop hints about a unit that may be the limit if relieving it saves nothing.
     hints.retain(|h| h.stake > 0.0 || h.severity == Severity::Healthy);
     rank::rank_hints(hints)
 }

@@ -1,4 +1,5 @@
-//! Rules for thread traces and PC samples, based on wave cycles: each is spent at one instruction, or idle before it.
+//! Rules for thread traces and PC samples. They are based on wave cycles, each of which is spent at an instruction or
+//! idle before it.
 
 use super::facts::Amd;
 use crate::analysis::hints::diagnosis::Diagnosis;
@@ -41,7 +42,8 @@ fn wait_hint(amd: &Amd<'_>, id: Diagnosis, kinds: &[&str], what: &str, actions: 
     )
 }
 
-/// Rule for `memory-latency`: vector memory, both at its waits and at instructions that are not accepted at once.
+/// Rule for `memory-latency`: cycles that waves spend waiting for vector memory, or at memory instructions that are not
+/// accepted at once.
 pub fn memory_waits(amd: &Amd<'_>) -> Option<Hint> {
     wait_hint(
         amd,
@@ -87,7 +89,8 @@ pub fn barrier_waits(amd: &Amd<'_>) -> Option<Hint> {
 /// Rule for `instruction-cache`: waves without an instruction to execute.
 pub fn idle_waves(amd: &Amd<'_>) -> Option<Hint> {
     let share = amd.get("Idle")? / amd.wave_cycles()?;
-    // Idle cycles also have other causes: code that fits in the cache is not fetched again.
+    // Waves are idle for other reasons, too. Code that fits into the cache is not fetched again, so fetching cannot be
+    // the reason there.
     if share * 100.0 < WAIT.value || amd.get("Code size")? < CACHE {
         return None;
     }

@@ -18,7 +18,7 @@ const MATRIX: f64 = 0.3;
 /// Rule for `local-memory-traffic`: data in scratch memory.
 pub fn scratch_memory(amd: &Amd<'_>) -> Option<Hint> {
     let bytes = amd.scratch.filter(|b| *b > 0.0)?;
-    // Counters do not separate scratch traffic, so its cost is unknown.
+    // Counters do not distinguish scratch traffic from other traffic, so its cost is unknown.
     Some(
         Hint::new(
             Diagnosis::LocalMemory,

@@ -46,11 +46,11 @@ pub fn atomic_contention(case: &Case<'_>) -> Option<Hint> {
         Some(w) if w * 100.0 >= STALL.value => w,
         Some(_) => return None,
         // Without stall data, only a slice that receives all atomics is evidence, and the time that warps wait for it
-        // is unknown.
+        // remains unknown.
         None => hot.as_ref().map(|_| 1.0)?,
     };
-    // Warps also wait for their loads, so atomics count in proportion to their share of the accesses, unless one slice
-    // shows that they are the cause.
+    // Warps also wait for their loads. Atomics therefore account only for their share of the accesses, unless a hot
+    // slice proves that they are the cause.
     let part = if hot.is_some() { 1.0 } else { share };
     let stake = case.waiting_gain(waits) * part;
     let slice =

@@ -8,20 +8,21 @@ use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
 use crate::model::units::format_share;
 
-/// Share at which we report the most frequent reason even below NVIDIA's threshold: a fifth of the warps' cycles.
+/// Share of the warps' cycles from which the most frequent stall reason is reported even below NVIDIA's threshold: a
+/// fifth.
 const FIFTH: f64 = 0.2;
 
 /// Rule for `barrier-stalls`.
 pub fn barrier_stalls(case: &Case<'_>) -> Option<Hint> {
     let stalls = case.stalls.as_ref()?;
     let share = stalls.share("barrier");
-    // Either at least NVIDIA's 30 %, or the most frequent reason with at least a fifth.
+    // Barriers must take either NVIDIA's 30 %, or at least a fifth if they are the most frequent reason.
     let first = stalls.ranked_reasons().iter().find(|r| !matches!(r.0, "selected" | "not_selected")).is_some_and(|r| r.0 == "barrier");
     if share * 100.0 < STALL.value && !(first && share >= FIFTH) {
         return None;
     }
     let block = case.facts.get("block_size").map_or_else(String::new, |b| format!(", in blocks of {b:.0} threads"));
-    // Fewer barriers eliminate the waiting, and also save the work that warps do only to reach a barrier.
+    // Fewer barriers eliminate waiting, and also the work that warps do only to reach a barrier.
     let stake = case.waiting_gain(share);
     let relief = DemandReduction::bound_only().with_time(0.85 * (1.0 - stake), 1.4);
     Some(

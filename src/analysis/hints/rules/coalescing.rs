@@ -9,10 +9,10 @@ use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
 use crate::model::units::format_share;
 
-/// L1 hit rate at which later accesses use most excess sectors.
+/// L1 hit rate from which we assume that later accesses use most of the excess sectors.
 const NEAR: f64 = 0.4;
 
-/// Sectors in the widest coalesced request: 16 bytes for each of 32 threads.
+/// Number of sectors in the widest coalesced request: 32 threads with 16 bytes each.
 const WIDEST: f64 = 16.0;
 
 /// Bytes per sector.
@@ -22,12 +22,12 @@ const SECTOR: f64 = 32.0;
 struct Excess {
     least: f64,
     most: f64,
-    /// True if the code's counters were used.
+    /// True if source counters were used, so that the excess is certain.
     sure: bool,
 }
 
-/// Excess sectors of global accesses: from the code's counters, otherwise from the bytes used per sector, otherwise
-/// from the sectors per request, in which case the width of the accesses is unknown.
+/// Excess sectors of global accesses: from source counters if possible, then from the bytes used per sector, then from
+/// the sectors per request. In the last case, the width of the accesses is unknown.
 fn excess_sectors(case: &Case<'_>) -> Option<Excess> {
     let f = case.facts;
     let all = f.positive_value("l2_sectors_global");
@@ -39,7 +39,7 @@ fn excess_sectors(case: &Case<'_>) -> Option<Excess> {
     let by_use = || Some(1.0 - f.share("global_load_efficiency").filter(|e| *e > 0.0)?);
     // More sectors per load than any coalesced width requires (16 for 128 bits).
     let sectors = || f.get("global_load_sectors_per_request").filter(|s| *s > WIDEST);
-    // At least one sector is needed: 32 threads that each read one byte.
+    // A request needs at least one sector, if its 32 threads read one byte each.
     let by_request = || sectors().map(|s| Excess { least: 1.0 - WIDEST / s, most: 1.0 - 1.0 / s, sure: false });
     let exactly = |share: f64, sure| Excess { least: share.clamp(0.0, 1.0), most: share.clamp(0.0, 1.0), sure };
     by_code.map(|s| exactly(s, true)).or_else(|| by_use().map(|s| exactly(s, false))).or_else(by_request)
@@ -66,7 +66,7 @@ pub fn uncoalesced_access(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     let get = |u| case.demand.get(u).unwrap_or(0.0);
     let beyond = unneeded_at_l2(case, share).map_or(share, |a| a.min(share));
-    // In device memory, the waste is at most the number of bytes moved beyond the ideal.
+    // The waste in device memory cannot exceed the bytes moved beyond the ideal.
     let moved =
         f.positive_value("l2_sectors_global_ideal").zip(f.dram_bytes()).map(|(ideal, bytes)| (1.0 - ideal * SECTOR / bytes).max(0.0));
     let from_dram = moved.map_or(beyond, |m| m.min(beyond));
@@ -81,9 +81,9 @@ pub fn uncoalesced_access(case: &Case<'_>) -> Option<Hint> {
     let roof = 1.0 - left.fold(others, f64::max);
     let (unit, stake) = waste.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let stake = stake.min(roof);
-    // The bytes used remain the same in any order of accesses. Random accesses may not have a better order. Neighboring
-    // bytes are eventually used if L1 hits, or if the device memory rate indicates that fetched bytes are evicted. Four
-    // neighboring sectors share an L1 wavefront; excess sectors mostly have one each.
+    // Reordering does not change the bytes that are used, and random accesses may have no better order. Bytes next to
+    // those used are needed eventually if L1 hits, or if the device memory rate shows that they are evicted and fetched
+    // again. Four neighboring sectors share a wavefront in L1, whereas excess sectors mostly have one each.
     let without = |excess: f64, from_dram: f64| {
         let bytes = 1.0 - moved.unwrap_or(from_dram);
         DemandReduction::bound_only().with_left(Unit::Dram, bytes).with_left(Unit::L1, (1.0 - excess) / 4.0).without_units(&[Unit::L2])

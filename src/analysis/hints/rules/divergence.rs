@@ -11,7 +11,7 @@ use crate::model::units::format_share;
 /// Rule for `warp-divergence`.
 pub fn warp_divergence(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
-    // Predicated-off threads do nothing either; NVIDIA's rule considers both.
+    // Threads that are predicated off do no work either; NVIDIA's rule considers both.
     let on = f.threads_per_instruction()?.min(f.threads_not_off().unwrap_or(32.0));
     let threads = Some(on).filter(|t| *t < THREADS.value)?;
     // Blocks with fewer threads than a warp leave lanes empty even without branches.

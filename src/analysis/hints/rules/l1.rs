@@ -10,9 +10,8 @@ use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
 use crate::model::units::format_share;
 
-/// Share of shared-memory wavefronts that is due to conflicts, 0 to 1. Taken from the code's counters if they were
-/// collected, which count conflicts alone; otherwise from the hardware's counters, which also count wavefronts that had
-/// to wait for others.
+/// Share of the shared-memory wavefronts that are due to bank conflicts, 0 to 1. Source counters are preferred because
+/// they count only conflicts; the hardware's counters also include wavefronts that had to wait for others.
 pub fn conflict_share(case: &Case<'_>) -> Option<f64> {
     let f = case.facts;
     let by_code = f.positive_value("shared_source_wavefronts").zip(f.get("shared_source_ideal")).map(|(all, ideal)| 1.0 - ideal / all);
@@ -20,7 +19,7 @@ pub fn conflict_share(case: &Case<'_>) -> Option<f64> {
     by_code.or_else(by_counter).map(|s| s.clamp(0.0, 1.0))
 }
 
-/// Returns true if the share comes from the code's counters.
+/// Returns true if [`conflict_share`] comes from source counters.
 fn by_code(case: &Case<'_>) -> bool {
     case.facts.positive_value("shared_source_wavefronts").is_some() && case.facts.get("shared_source_ideal").is_some()
 }
@@ -29,7 +28,8 @@ fn by_code(case: &Case<'_>) -> bool {
 pub fn bank_conflicts(case: &Case<'_>) -> Option<Hint> {
     let share = conflict_share(case).filter(|s| s * 100.0 >= CONFLICTS.value)?;
     let busy = case.demand.get(Unit::Shared)?;
-    // Cost of the excess wavefronts: their share of the data stage, or of the cycles of the warps that wait for it.
+    // Cost of the excess wavefronts: either the time that they occupy the data stage, or the cycles that warps spend
+    // waiting for them.
     let stage = busy * share;
     let waits = case.stalls.as_ref().map_or(0.0, |s| case.active * s.summed_share(&["mio_throttle", "short_scoreboard"]) * share);
     let roof = case.demand.busiest_except(&[Unit::Shared, Unit::L1, Unit::Lsu]).map_or(1.0, |b| 1.0 - b.share);
@@ -70,14 +70,14 @@ pub fn l1_bandwidth(case: &Case<'_>) -> Option<Hint> {
     let (stake, bound) = case.next_roof(&[Unit::L1, Unit::Shared, Unit::Lsu, Unit::Issue]);
     let stake = stake * Case::binding_weight(share);
     let at = Some(if share * 100.0 >= AT_LIMIT.value { AT_LIMIT } else { MAY_LIMIT });
-    // If the number of sectors needed is unknown, unneeded sectors may be the cause.
+    // If we do not know how many sectors the accesses need, unneeded ones may be the cause.
     let known = case.facts.get("l2_sectors_global").is_some() || case.facts.get("global_load_efficiency").is_some();
     let sure = if share * 100.0 >= AT_LIMIT.value && known { Sure::Certain } else { Sure::Likely };
     let hint = if shared {
         let few = conflict_share(case)
             .map_or_else(String::new, |c| format!(" ({} of its wavefronts are due to bank conflicts)", format_share(c)));
         let known = conflict_share(case).is_some();
-        // Changes to shared memory accesses reduce only their own share of the stage, which the rest of L1 also uses.
+        // Changes to shared-memory accesses reduce only their own share of the data stage; the rest of L1 also uses it.
         let own = case.demand.get(Unit::Shared).unwrap_or(share);
         let headline = format!("shared memory is the limit: {} of its peak{few}", format_share(own));
         Hint::new(Diagnosis::SharedBandwidth, stake, headline)
@@ -103,7 +103,7 @@ pub fn l1_bandwidth(case: &Case<'_>) -> Option<Hint> {
             )
             .with_confidence(if known { Sure::Certain } else { Sure::Likely })
     } else {
-        // The report does not record the share of shared memory: the kernel may already use tiles.
+        // The report does not tell shared memory's part of the load: the kernel may already use tiles.
         let tiles = case.demand.get(Unit::Shared).is_none() && !case.facts.without_shared();
         let pipe = case.demand.get(Unit::Lsu).is_some_and(|l| l >= share && case.demand.get(Unit::L1).is_none_or(|d| d < l));
         let what = if pipe { "load and store instructions are the limit: their pipe is at" } else { "L1 is the limit:" };

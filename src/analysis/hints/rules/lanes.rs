@@ -55,11 +55,11 @@ pub fn partial_warps(case: &Case<'_>) -> Option<Hint> {
     let threads = f.positive_value("block_size")?;
     let empty = empty_lanes(threads, f.positive_value("grid_size"), WARP)?;
     let alone = case.depth() == Depth::Timeline;
-    // If all blocks run at the same time, a warp with full lanes takes as long: only issue slots are freed.
+    // If all blocks run at the same time, full warps do not make the kernel shorter; they only free issue slots.
     let once = f.positive_value("waves_per_sm").is_some_and(|w| w <= 1.0);
     let slots = if once { case.demand.get(Unit::Issue).unwrap_or(0.0) } else { 1.0 };
-    // Memory traffic stays the same, except for sectors that full warps would share: each warp with few lanes fetches
-    // its own.
+    // Memory traffic stays the same except for sectors that full warps would share: a warp with few lanes fetches a
+    // sector that is only partly used.
     let shared = (WARP * (1.0 - empty.lanes) / WORDS).min(1.0);
     let memory = [Unit::Dram, Unit::L2].into_iter().filter_map(|u| case.demand.get(u)).fold(0.0, f64::max) * shared;
     let work = [Unit::Fma, Unit::Fp64, Unit::Xu]

@@ -10,7 +10,7 @@ use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
 use crate::model::units::format_share;
 
-/// Share of its peak at which device memory counts as streaming.
+/// Share of its peak from which device memory is assumed to serve a stream of independent loads.
 const STREAMS: f64 = 0.3;
 
 /// Rule for `memory-latency`.
@@ -26,8 +26,8 @@ pub fn memory_latency(case: &Case<'_>) -> Option<Hint> {
         .demand
         .busiest_unit()
         .map_or_else(String::new, |b| format!("; the busiest unit is {} at {}", b.unit.display_name(), format_share(b.share)));
-    // Loads in a stream can be in flight until device memory is the limit; address chains and cache hits may have
-    // nothing left to gain.
+    // The loads of a stream are independent: more can be in flight until device memory is the limit. Chains of
+    // dependent addresses, or cache hits, may have nothing left to gain.
     let streams = case.demand.busiest_unit().is_some_and(|b| b.unit == Unit::Dram && b.share >= STREAMS);
     let relief = DemandReduction::bound_only();
     let relief = if streams {
@@ -71,8 +71,8 @@ pub fn memory_latency(case: &Case<'_>) -> Option<Hint> {
 /// Without stall data, this is only a guess: memory is busier than compute, and no unit is near its peak.
 fn from_throughputs(case: &Case<'_>) -> Option<Hint> {
     let (memory, sm) = (case.facts.share("memory_throughput")?, case.facts.share("sm_throughput")?);
-    // Below a tenth of its peak, memory hardly contributes to the time. It must be twice as busy as compute,
-    // not merely on par.
+    // Below a tenth of its peak, memory hardly contributes to the time. It must also be clearly (twice) as busy as
+    // compute.
     if case.depth() > Depth::Basic || memory < 0.1 || memory < 2.0 * sm || case.is_short() {
         return None;
     }

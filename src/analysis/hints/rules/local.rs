@@ -17,7 +17,8 @@ pub fn local_memory(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     let instructions = || Some(f.get("local_loads")? + f.get("local_stores").unwrap_or(0.0));
     let requests = f.positive_value("local_requests").or_else(instructions).filter(|r| *r > 0.0)?;
-    // Share of the accesses that go to L1: by requests or by sectors in the code's counters, whichever is larger.
+    // Share of local accesses among all that go to L1: by requests, or by sectors according to source counters,
+    // whichever is larger.
     let sectors = f.positive_value("l2_sectors_local").zip(f.get("l2_sectors_global")).map(|(l, g)| l / (l + g));
     let by_requests = f.get("global_requests").map(|g| requests / (requests + g));
     let share = by_requests.or(sectors)?.max(sectors.unwrap_or(0.0));
@@ -31,7 +32,8 @@ pub fn local_memory(case: &Case<'_>) -> Option<Hint> {
     let (unit, busy) = units.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let waits = case.stalls.as_ref().map_or(0.0, |s| case.waiting_gain(s.summed_share(&["long_scoreboard", "lg_throttle"]) * share));
     let stake = busy.max(waits);
-    // Between the work alone and the time without the measured cost of local accesses.
+    // The new time lies between that of the useful work alone and the current time less the measured cost of local
+    // accesses.
     let relief =
         DemandReduction::bound_only().with_left(Unit::Dram, after::useful_dram_share(case).map_or(0.0, |u| u / get(Unit::Dram).max(1e-6)));
     let work = 1.0 - after::predict_gain(&relief, case).at_most;
@@ -41,7 +43,7 @@ pub fn local_memory(case: &Case<'_>) -> Option<Hint> {
     } else {
         format!("the part of the waiting for memory that is local: {}", format_share(share))
     };
-    // Since ncu 2025.1, the code's counters mark accesses that are spills.
+    // Since ncu 2025.1, source counters distinguish accesses that are spills.
     let spilled = f.get("local_spill_requests").or_else(|| f.get("local_spill_instructions"));
     let part = spilled.map(|s| (s / requests).clamp(0.0, 1.0));
     let registers = f.get("registers_per_thread");
@@ -49,8 +51,8 @@ pub fn local_memory(case: &Case<'_>) -> Option<Hint> {
     let (id, sure) = match part {
         Some(p) if p >= 0.5 => (Diagnosis::Spilling, Sure::Certain),
         Some(_) => (Diagnosis::LocalMemory, Sure::Certain),
-        // Older reports do not record this: if threads use the maximum number of registers, spilling is the usual
-        // reason.
+        // Older reports do not distinguish spills. If threads use the maximum number of registers, spilling is the
+        // usual reason for local accesses.
         None if capped => (Diagnosis::Spilling, Sure::Likely),
         None => (Diagnosis::LocalMemory, Sure::Likely),
     };

@@ -35,7 +35,7 @@ fn dram_bandwidth(case: &Case<'_>, share: f64) -> Hint {
     } else {
         format!("device memory is the busiest unit, at {} of its peak{rate}", format_share(share))
     };
-    // The remedy is to move fewer bytes, and every byte may be avoidable.
+    // The remedy is to move fewer bytes, and any byte may be avoidable, so device memory does not limit the gain.
     let relief = DemandReduction::bound_only().without_units(&[Unit::Dram]);
     let hint = Hint::new(Diagnosis::DramBandwidth, (1.0 - share / ATTAINABLE).max(0.0) * Case::binding_weight(share), headline)
         .with_gain_basis(format!(
@@ -92,7 +92,7 @@ fn l2_bandwidth(case: &Case<'_>, share: f64) -> Hint {
         "use each sector whole: 128-bit loads, neighbours to neighbouring threads",
     ])
     .with_confirmation(&["MemoryWorkloadAnalysis_Tables", "SourceCounters"], true, "which loads cause the traffic");
-    // If the number of sectors needed is unknown, unneeded sectors may be the cause.
+    // If we do not know how many sectors the accesses need, unneeded ones may be the cause.
     let known = case.facts.get("l2_sectors_global").is_some() || case.facts.get("global_load_efficiency").is_some();
     hint.with_confidence(if share * 100.0 >= AT_LIMIT.value && known { Sure::Certain } else { Sure::Likely })
 }

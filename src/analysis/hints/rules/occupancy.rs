@@ -23,14 +23,14 @@ pub fn limited_occupancy(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     let percent = f.get("theoretical_occupancy").filter(|o| *o > 0.0 && *o < OCCUPANCY.value)?;
     let theory = percent / 100.0;
-    // A block without shared memory needs only the driver's reserve. The driver sizes the carveout for that, so it is
-    // not a real limit.
+    // A block without shared memory occupies only the driver's reserve, for which the driver sizes the carveout; such a
+    // limit is not a real one.
     let real = |id: Diagnosis| id != Diagnosis::OccupancyShared || !f.without_shared();
     let known = LIMITS.iter().filter(|l| real(l.1)).filter_map(|l| Some((l, f.positive_value(l.0)?)));
     let (&(limit, id, word), blocks) = known.reduce(|a, b| if b.1 < a.1 { b } else { a })?;
-    // With less than one wave, all blocks are already on the SMs and cannot use more room.
+    // With less than one wave, all blocks are already resident and cannot use more room.
     let waves = f.positive_value("waves_per_sm")?;
-    // A grid that fills the SMs exactly was sized to fit, and would grow with more room.
+    // A grid that fills the SMs exactly was probably sized to fit them, and would be larger if more blocks fit.
     let fits = (waves - 1.0).abs() < 0.01;
     if waves <= 1.0 && !fits {
         return None;
@@ -38,8 +38,8 @@ pub fn limited_occupancy(case: &Case<'_>) -> Option<Hint> {
     // A timeline contains the limit but not its cost.
     let alone = case.depth() == Depth::Timeline;
     let waves = if fits { f64::INFINITY } else { waves };
-    // One resource can have two limits: the next limit of a different resource bounds the gain from raising this one.
-    // Larger blocks also need fewer barriers for the same number of warps.
+    // A resource can have two limits, so the gain from raising one is bounded by the next limit of a different
+    // resource. Larger blocks also need fewer barriers for the same number of warps.
     let apart = |other: Diagnosis| other != id && !(id == Diagnosis::OccupancyBlock && other == Diagnosis::OccupancyBarriers);
     let next = LIMITS.iter().filter(|l| apart(l.1) && real(l.1)).filter_map(|l| f.positive_value(l.0)).fold(f64::INFINITY, f64::min);
     let room = if next.is_finite() { (blocks / next).max(theory) } else { theory };

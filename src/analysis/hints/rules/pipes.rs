@@ -55,7 +55,7 @@ fn float_part(case: &Case<'_>) -> Option<f64> {
 fn is_integer_bound(case: &Case<'_>, unit: Unit) -> bool {
     let f = case.facts;
     let any_float = ["fp32_instructions", "fp64_instructions", "fp16_instructions"].iter().any(|i| f.positive_value(i).is_some());
-    // Integer divisions use the reciprocal on the XU pipe, which other integer code does not.
+    // Integer divisions use the reciprocal on the XU pipe; other integer code does not use that pipe.
     let xu = case.demand.get(Unit::Xu).unwrap_or(0.0);
     let floats_known = f.get("fp32_instructions").is_some();
     let divides = floats_known && !any_float && xu >= 0.05;
@@ -64,8 +64,8 @@ fn is_integer_bound(case: &Case<'_>, unit: Unit) -> bool {
         Unit::Fma | Unit::Issue => float_part(case).is_some_and(|p| p < 0.5),
         _ => false,
     };
-    // The last steps of a division are integer multiply-adds with a few floats; so few floats are not a kernel's
-    // purpose.
+    // An integer division ends with integer multiply-adds and a few floating-point operations; so few do not make
+    // floating point the kernel's purpose.
     let few_floats = float_part(case).is_some_and(|p| p < 0.5);
     busy_with_integers && (divides || any_float || xu >= 0.05 && few_floats)
 }

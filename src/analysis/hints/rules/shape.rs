@@ -9,8 +9,9 @@ use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Demand;
 use crate::model::units::format_share;
 
-/// Average share of the available warp slots that were empty, 0 to 1: idle SMs, and SMs whose warps had ended. Counts
-/// only the excess over the ten points that NVIDIA's `AchievedOccupancy.py` allows for blocks starting and ending.
+/// Average share of the available warp slots that were empty, 0 to 1, because SMs were idle or their warps had ended. A
+/// gap of up to ten points between expected and achieved occupancy, which NVIDIA's `AchievedOccupancy.py` allows for
+/// blocks that start and end, does not count; a larger one counts in full.
 fn idle_slots(case: &Case<'_>) -> Option<f64> {
     let f = case.facts;
     // Without the SMs' cycles, only the achieved occupancy is known.
@@ -20,7 +21,7 @@ fn idle_slots(case: &Case<'_>) -> Option<f64> {
         (Some(achieved), Some(expected)) if (expected - achieved) * 100.0 > OCCUPANCY_GAP.value => (achieved / expected).min(1.0),
         _ => 1.0,
     };
-    // Slots are also idle while the kernel starts and ends; we subtract this.
+    // Slots are also idle while the kernel starts and ends, which does not count.
     let ends = f.positive_value("sm_active_max").zip(f.positive_value("elapsed_cycles")).map(|(most, all)| (1.0 - most / all).max(0.0));
     let fixed = f.duration_ns().map_or(0.0, |ns| EMPTY_KERNEL_NS / ns).max(ends.unwrap_or(0.0));
     Some((1.0 - active * filled - fixed).max(0.0))
@@ -39,7 +40,7 @@ pub fn small_grid(case: &Case<'_>) -> Option<Hint> {
     if !few && waves.is_none_or(|w| w > WAVES.value) {
         return None;
     }
-    // SMs without a block are idle. On the other SMs, more warps would hide more latency, until a unit is the limit.
+    // SMs without a block are idle. On the other SMs, more warps hide more latency until a unit is the limit.
     let filled = if few { (blocks / sms).min(waves.unwrap_or(1.0)) } else { waves.unwrap_or(1.0) };
     let measured = case.facts.active_share();
     // SMs without a block are a certain loss; latency that more warps would hide on the other SMs counts like waiting.
@@ -55,7 +56,7 @@ pub fn small_grid(case: &Case<'_>) -> Option<Hint> {
         format!("only {}{wave}; the SMs could hold {:.0} times as many", format_blocks(blocks), 1.0 / filled)
     };
     let sure = if few && measured.is_some() { Sure::Certain } else { Sure::Likely };
-    // If all SMs have blocks, at worst each is as fast as those that have blocks now; at best, the next unit is the
+    // Once all SMs have blocks, each is at worst as fast as those that have blocks now; at best, the next unit is the
     // limit.
     let relief = DemandReduction::bound_only();
     let relief = if few && empty >= 0.3 {
@@ -104,7 +105,7 @@ pub fn tail_effect(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     let waves = f.positive_value("waves_per_sm").filter(|w| *w > 1.0 && w.floor() <= TAIL_WAVES)?;
     let theory = tail_theory(waves);
-    // Blocks that took longer fill the gap, so the measured idle slots bound the cost of the tail.
+    // Longer blocks fill the gap in the last wave, so the tail costs at most the idle slots that were measured.
     let measured = idle_slots(case);
     let stake = measured.map_or(theory, |m| m.min(theory)).min(1.0 - case.demand.peak_share());
     if stake < 0.02 {
@@ -159,7 +160,8 @@ pub fn workload_imbalance(case: &Case<'_>) -> Option<Hint> {
     let waves = f.positive_value("waves_per_sm");
     let grid = f.blocks_per_sm().map_or(0.0, |b| (1.0 - b).max(0.0));
     let tail = waves.map_or(0.0, tail_theory);
-    // Over many waves, long and short blocks even out: the remaining empty slots are mostly between blocks.
+    // Over many waves, long and short blocks even out, and the remaining empty slots are mostly those between two
+    // blocks.
     let many = waves.is_some_and(|w| w > TAIL_WAVES);
     let rest = (idle - grid - tail).max(0.0) * if many { 0.5 } else { 1.0 };
     let stake = rest.min(1.0 - case.demand.peak_share()) * Demand::waiting_counts(case.demand.peak_share());
@@ -168,7 +170,7 @@ pub fn workload_imbalance(case: &Case<'_>) -> Option<Hint> {
     let sms = spread
         .filter(|s| *s < 0.8 && *s > 0.0)
         .map_or_else(String::new, |s| format!("; the least busy SM worked {} as long as the busiest", format_share(s)));
-    // Use the same figures in the sentence as in the evidence.
+    // Cite the same figures in the headline as in the evidence.
     let headline = match f.share("achieved_occupancy").zip(f.share("theoretical_occupancy")) {
         Some((achieved, theory)) if theory - achieved > 0.005 => format!(
             "achieved occupancy is {} of a theoretical {}, averaged over the kernel{sms}",

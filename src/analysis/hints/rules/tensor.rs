@@ -8,7 +8,7 @@ use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
 use crate::model::units::format_share;
 
-/// Share of its peak at which FP16 arithmetic counts as work: a few HFMA2 only load constants. NVIDIA's
+/// Share of its peak from which FP16 arithmetic counts as work: a few HFMA2 only load constants. NVIDIA's
 /// `HighPipeUtilization.py` considers a pipe below 20 % little used.
 const WORK: f64 = 0.2;
 /// Floating-point operations per byte of device memory that prove data reuse, as in a matrix product: an elementwise
@@ -27,10 +27,10 @@ pub fn unused_tensor_cores(case: &Case<'_>) -> Option<Hint> {
     if half < WORK || half < single {
         return None;
     }
-    // Two halves per instruction, two operations per FMA.
+    // Each instruction handles two halves, and an FMA is two operations: four operations per instruction.
     let (cycles, bytes) = (f.positive_value("elapsed_cycles")?, f.dram_bytes()?);
     let reuse = 4.0 * half * rate * cycles / bytes.max(1.0);
-    // The work occupies the pipes, the issue slots or the path from shared memory.
+    // Matrix work keeps the pipes, the issue slots or the path from shared memory busy.
     let busy =
         [Unit::Fma, Unit::Fp16, Unit::L1, Unit::Shared, Unit::Issue].into_iter().filter_map(|u| case.demand.get(u)).fold(0.0, f64::max);
     if reuse < REUSE || busy < 0.4 {
@@ -38,8 +38,8 @@ pub fn unused_tensor_cores(case: &Case<'_>) -> Option<Hint> {
     }
     let far = [Unit::Dram, Unit::L2].into_iter().filter_map(|u| case.demand.find_unit(u)).max_by(|a, b| a.share.total_cmp(&b.share));
     let stake = (1.0 - far.map_or(0.0, |b| b.share)) * busy;
-    // A 16 x 16 fragment is read once, whereas threads with 4 x 4 tiles read it four times; bytes from further away
-    // remain.
+    // Tensor cores read a 16 x 16 fragment once, whereas threads with tiles of 4 x 4 read it four times. Traffic with
+    // L2 and device memory stays the same.
     let far_from = far.map_or(0.0, |b| b.share);
     let near = [Unit::L1, Unit::Shared].into_iter().filter_map(|u| case.demand.get(u)).fold(far_from, f64::max);
     let relief =

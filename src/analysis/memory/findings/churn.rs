@@ -4,7 +4,8 @@ use super::Case;
 use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
 use crate::model::{Bytes, MemoryLevel, units};
 
-/// Minimum number of frees, and of later allocations; fewer belong to setup or shutdown.
+/// Minimum number of frees, and of allocations that follow them; a program may free and allocate a few times during
+/// setup and shutdown.
 const OFTEN: usize = 8;
 /// Minimum total size of the repeated requests, as a share of the maximum held.
 const AGAIN: f64 = 0.1;
@@ -16,7 +17,7 @@ const HIP_POOL: &str = "Allocate once and reuse, or allocate from a pool (hipMal
 pub fn find_churn(case: &Case<'_>) -> Option<MemoryFinding> {
     let ledger = &case.of.ledger;
     let asked = &ledger.asked;
-    // The allocator returns all free segments before it refuses a request.
+    // Before it refuses a request, the allocator returns all free segments, which is not churn.
     let mut refusals: Vec<i64> = super::refused::refused_requests(case).map(|r| r.time).collect();
     refusals.sort_unstable();
     let mut until = i64::MAX;
@@ -56,7 +57,7 @@ pub fn find_churn(case: &Case<'_>) -> Option<MemoryFinding> {
     let rate = (seconds > 0.0 && ledger.timed).then(|| asked.len() as f64 / seconds);
     let finding = MemoryFinding::new(
         MemoryVerdict::Churn,
-        // Requesting all memory a second time counts the same as wasting half of it.
+        // Converts to a share of the total: requesting all memory a second time costs as much as wasting half of it.
         share / (share + 1.0),
         format!(
             "{who}: {} after {}{step}, {} in all",

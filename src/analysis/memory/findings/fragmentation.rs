@@ -9,24 +9,25 @@ use crate::model::Bytes;
 use crate::model::units::format_share;
 use rustc_hash::FxHashSet;
 
-/// Minimum share of the allocator's memory that is free between blocks in use.
+/// Minimum share of the allocator's memory that is free in segments that also contain blocks in use.
 const SPLIT: f64 = 0.25;
-/// Minimum number of pieces; fewer are the remainders of a few segments.
+/// Minimum number of free pieces; a few are merely what is left over in the last segments.
 const PIECES: u64 = 4;
-/// Minimum number and bytes of gaps between blocks in use, for a program with less than [`LEAST`] free in pieces.
+/// Minimum number (`GAPS`) and total bytes (`LEAST_BETWEEN`) of gaps between blocks in use. They apply if the free
+/// pieces add up to less than [`LEAST`].
 const GAPS: u64 = 8;
 const LEAST_BETWEEN: u64 = 16 << 20;
-/// Minimum share of the allocator's peak that it requested although as much was free, and that the program never needed
-/// at the same time.
+/// Minimum avoidable share of the allocator's peak: memory that it requested although as much was free, and that the
+/// program never needed at the same time.
 const WASTE: f64 = 0.28;
 
-/// Minimum share of the allocator's peak that was never in use at the same time. If nearly all of it was, the pieces
-/// were filled when it mattered, and may be again: the end of the report is no proof.
+/// Minimum share of the allocator's peak that was unused even when the most was in use. Below it, the pieces were
+/// filled when it mattered and may be again; that they are free at the end of the report proves nothing.
 const NEVER_USED: f64 = 0.1;
 
-/// Returns true if the free memory between blocks in use is split into many pieces: one large block is a reserve, and
-/// every program has remainders of a few segments. In a small program, only gaps with blocks in use on both sides
-/// count.
+/// Returns true if the free memory in segments in use is split into many pieces. One large block is a reserve, and
+/// every program has leftovers in a few segments. If there is little free memory, only gaps with blocks in use on both
+/// sides count.
 fn is_scattered(free: &Free, reserved: u64) -> bool {
     let many = free.pieces >= PIECES && free.largest_piece <= free.split / 2;
     let gaps = free.gaps >= GAPS && free.between >= LEAST_BETWEEN && free.between as f64 >= SPLIT * reserved as f64;
@@ -56,7 +57,7 @@ pub fn find_fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
     let split = free.map_or(0, |f| f.split);
     let (split_share, waste_share) = (split as f64 / reserved.max(1) as f64, waste as f64 / peak.max(1) as f64);
     let in_pieces = split_share >= SPLIT && free.is_some_and(|f| is_scattered(&f, reserved));
-    // If the device itself had room, the pieces are the cause only if they make up a large share of the memory held.
+    // If the device itself had room, the pieces are to blame only if they are a large share of the memory held.
     let stopped =
         largest_refusals(case).into_iter().map(|r| refusal_room(case, r)).find(|r| r.in_pieces() && (in_pieces || !r.on_device()));
     let wasted = waste_share >= WASTE && waste >= LEAST;

@@ -11,22 +11,23 @@ use crate::model::units::format_share;
 use crate::model::{Bytes, units};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Minimum number of steps, not counting the first, whose allocations may legitimately stay.
+/// Minimum number of steps after the first, whose allocations may legitimately stay.
 const LEAST_STEPS: usize = 3;
 /// Minimum share of steps that hold more than the previous step.
 const RISING: f64 = 0.75;
-/// Minimum growth per step, as a share of the peak, and the upper limit of this minimum in bytes.
+/// Minimum growth per step as a share of the peak, but at most `STAYS_BYTES`, so that a large program does not hide a
+/// leak.
 const STAYS: f64 = 0.001;
 const STAYS_BYTES: f64 = 1_048_576.0;
-/// Growth per step that is always accepted, bytes, e.g. a loss or a metric.
+/// Growth per step that is never reported, bytes: a loss or a metric that is kept.
 const TRIFLE: f64 = 65_536.0;
 /// Minimum share of the growth that is still held at the end.
 const KEPT: f64 = 0.5;
-/// Share of flat steps at the end at which the growth is considered over: anything that grew before is now full.
+/// Share of the steps that must be flat at the end for the growth to count as over: whatever grew before is full now.
 const FLAT: f64 = 0.1;
 /// Without steps: minimum number of allocations of one size that a site must keep.
 const REPEATS: usize = 8;
-/// Minimum share of these allocations in all growth (`MOST`), and in the memory held at the end (`OUTRANKS_HEALTHY`).
+/// Minimum share of these allocations in all growth (`MOST`) and in the memory held at the end (`OUTRANKS_HEALTHY`).
 const MOST: f64 = 0.6;
 const OUTRANKS_HEALTHY: f64 = 0.1;
 
@@ -72,7 +73,7 @@ fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
     }
     let (first, last) = (counted[0].start, counted[counted.len() - 1].end);
     let stays = |l: &&Life| l.is_kept() && l.start != NONE && (first..last).contains(&ledger.event_time(l.start));
-    // Steps in which each site leaves memory behind.
+    // For each site, the steps that leave some of its memory behind.
     let mut seen: FxHashMap<u32, FxHashSet<usize>> = FxHashMap::default();
     for life in ledger.lives.iter().filter(stays) {
         if let Some(step) = steps.step_at(ledger.event_time(life.start)) {
@@ -81,7 +82,7 @@ fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
     }
     let grown = slope * counted.len() as f64;
     let kept: u64 = ledger.lives.iter().filter(stays).map(|l| l.bytes).fold(0, u64::saturating_add);
-    // Memory that is freed before the end was in use and does not accumulate, such as the activations of successive
+    // Memory that is freed before the end was in use and did not accumulate: for example, the activations of successive
     // layers.
     if (kept as f64) < KEPT * grown {
         return None;
@@ -114,7 +115,7 @@ fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
             "See what keeps it: a list or a dictionary that grows, a tensor that is kept with its graph (use .item() or .detach()), a cache without a limit.",
             "If it is meant to grow (a KV cache), reserve it once for its largest size.",
         ]);
-    // However little a step keeps, enough steps fill the memory.
+    // However little each step keeps, enough steps exhaust the memory, so the severity does not depend on the amount.
     Some(MemoryFinding { severity: Severity::High, ..finding })
 }
 

@@ -29,7 +29,7 @@ type Rule = fn(&Case<'_>) -> Option<MemoryFinding>;
 static RULES: &[Rule] =
     &[refused::out_of_memory, fragmentation::find_fragmentation, growth::find_growth, peak::find_peak, churn::find_churn];
 
-/// Minimum size for findings about fragments and peaks: the allocator's own segments have 2 and 20 MiB.
+/// Minimum size for findings about fragments and peaks, well above the allocator's own segments of 2 and 20 MiB.
 const LEAST: u64 = 64 << 20;
 
 /// Runs all rules; the most important findings come first.

@@ -8,22 +8,22 @@ use crate::model::units::format_share;
 use crate::model::{Bytes, MemoryLevel};
 use rustc_hash::FxHashMap;
 
-/// Minimum share by which the peak would be lower without a site.
+/// Minimum share of the peak that would be saved without a site's allocations.
 const LOWER: f64 = 0.25;
 /// Maximum time for memory to count as briefly held, as a share of a step or, without steps, of the report.
 const BRIEF: f64 = 0.25;
 /// If memory is above this share of the peak for more than half of the time, it is the usual level, not a peak.
 const USUAL: f64 = 0.75;
-/// Minimum average size of blocks that are held longer, as a share of the peak.
+/// Minimum average size of blocks that are not held briefly, as a share of the peak.
 const LARGE: f64 = 0.1;
-/// Maximum number of events between allocating and freeing a block that counts as freed at once, as a share of all
-/// events, and minimum number of events for this test.
+/// A block counts as freed at once if at most this share of all events (`AT_ONCE`) lies between allocating and freeing
+/// it; with fewer than `FOR_AT_ONCE` events, no block does.
 const AT_ONCE: f64 = 0.05;
 const FOR_AT_ONCE: usize = 16;
 /// Maximum number of sites to try.
 const TRIED: usize = 8;
 
-/// A site, with the block size if the site is unknown or the block is large.
+/// A site and, if the site is unknown or the block is large, the size of the block; otherwise 0.
 type Key = (u32, u64);
 
 /// Detects a peak caused by a few large or brief allocations at one site.
@@ -44,8 +44,8 @@ pub fn find_peak(case: &Case<'_>) -> Option<MemoryFinding> {
     let mut tried: Vec<(Key, (u64, usize))> = there.into_iter().filter(|t| t.1.0 as f64 >= LOWER * peak as f64 && t.1.0 >= LEAST).collect();
     tried.sort_by_key(|t| (std::cmp::Reverse(t.1.0), t.0));
     tried.truncate(TRIED);
-    // Memory held most of the time is not a peak, unless it is a single allocation that is freed at once: the host may
-    // wait for the GPU in between.
+    // Memory held most of the time is not a peak. The exception is a single allocation that is freed at once: it may
+    // seem to last long only because the host waits for the GPU in between.
     let usual = is_usually_above(case, USUAL * peak as f64);
     let period = case.of.steps.median_length().or_else(|| ledger.span().map(|s| s.1 - s.0))?;
     let found = tried.into_iter().find_map(|(wanted, (bytes, blocks))| {

@@ -6,7 +6,7 @@ use crate::analysis::memory::refusal::{self, Private, Room, Why};
 use crate::model::api_call::NONE;
 use crate::model::{Bytes, Refused, units};
 
-/// Maximum number of requests to analyze.
+/// Maximum number of refused requests to analyze.
 const LOOKED_AT: usize = 8;
 
 /// Refused requests on the device.

@@ -1,4 +1,4 @@
-//! Rule: the capture is not sufficient for a verdict.
+//! Rule: the capture does not suffice for a verdict, because it is too short or incomplete.
 
 use crate::analysis::triage::finding::{Finding, Severity};
 use crate::analysis::triage::run_context::RunContext;
@@ -8,15 +8,15 @@ use crate::analysis::triage::verdict::Verdict;
 use crate::model::units::format_share;
 use crate::model::{NoteKind, Severity as NoteSeverity, units};
 
-/// Minimum number of operations to analyze a steady state.
+/// Minimum number of operations for a steady state to be identifiable.
 const FEW: u64 = 10;
-/// Minimum length of a capture that may be analyzed without repetitions, ns (triage practice: under 1 s, or fewer than
-/// 3 steps).
+/// Minimum length of a capture without repetitions, ns (in triage practice, a capture is too short if it covers less
+/// than 1 s or fewer than 3 steps).
 const SHORT_NS: i64 = 1_000_000_000;
-/// Minimum repetitions of the operation that accounts for the most time.
+/// Minimum repetitions of the longest-running operation for a capture shorter than `SHORT_NS`.
 const REPEATS: u64 = 5;
-/// Maximum share of the window that may be idle time without a known call; beyond it, the causes of idle time are
-/// unknown.
+/// Maximum share of the window that may be idle time before operations whose call is not recorded; beyond it, the
+/// causes of idle time are unknown.
 const NO_CALLS: f64 = 0.3;
 
 /// Returns the number of launches with a known call, and of all launches.

@@ -7,7 +7,8 @@ use crate::analysis::triage::run_context::RunContext;
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::units::format_share;
 
-/// Collectives are exposed. If they take more of the window than computing does, the run is bound by communication.
+/// Collectives run while nothing else does. If all collectives together take longer than the kernels, the run is bound
+/// by communication.
 pub fn exposed_collectives(case: &RunContext<'_>) -> Option<Finding> {
     let base = case.base;
     let (exposed, total) = (case.sum_devices(|b| b.collectives_exposed), case.sum_devices(|b| b.collectives));

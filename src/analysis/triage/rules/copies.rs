@@ -11,7 +11,7 @@ use crate::model::units::format_share;
 use crate::model::{Bytes, Nanos, units};
 use rustc_hash::FxHashSet;
 
-/// Maximum time per small copy for the host to be doing nothing but copying, ns.
+/// Maximum time per small copy for the host to be doing nothing but copying, ns; beyond it, the finding is only likely.
 const COPY_NS: f64 = 50_000.0;
 
 fn format_rate(bytes_per_second: Option<f64>) -> String {
@@ -26,7 +26,7 @@ fn direction_text(sum: &Sum) -> &'static str {
     }
 }
 
-/// Formats the number of bytes and the direction; only the direction if the report has no sizes.
+/// Formats the number of bytes and the direction (`between`); only the direction if the report has no sizes.
 fn format_amount(sum: &Sum, between: &str) -> String {
     let least = if sum.unsized_count > 0 { "at least " } else { "" };
     if sum.bytes == 0 { between.to_owned() } else { format!("{least}{} {between}", Bytes(sum.bytes)) }
@@ -58,8 +58,8 @@ pub fn pageable_copies(case: &RunContext<'_>) -> Option<Finding> {
     if sum.count == 0 {
         return None;
     }
-    // The host continues once the copy is done, and the GPU is idle until the next launch. The GPU's kernels can hide
-    // at most as much host work as their own duration.
+    // The host resumes only when the copy is done, so the GPU is idle until the next launch. Asynchronous copies would
+    // hide at most as much of that host work as the GPU's kernels last.
     let after = case.after_pageable.min(case.recurring_idle(Cause::Sync)).min(case.sum_devices(|b| b.kernels));
     let share = case.share(sum.cost() + after);
     let headline = format!(
@@ -128,7 +128,7 @@ pub fn copy_bound(case: &RunContext<'_>) -> Option<Finding> {
     let finding = add_evidence(Finding::new(Verdict::CopyBound, share, headline), case, sum)
         .with_gain_basis("the time in which only these copies ran; overlapped with kernels they take none of it, as far as there are kernels to hide them")
         .with_places(places::of_copies(case, &classes));
-    // On separate streams, the next kernels may be waiting for a late host rather than for the copies.
+    // With copies on their own streams, kernels may be waiting for a late host rather than for the copies.
     let finding = if has_own_streams(case) { finding.with_confidence(Sure::Likely) } else { finding };
     Some(if most == CopyClass::Device {
         finding.with_actions(&[
@@ -169,7 +169,7 @@ pub fn small_copies(case: &RunContext<'_>) -> Option<Finding> {
             "Pack what belongs together into one buffer, copy once, and take it apart on the device.",
             "Pass scalars as kernel arguments; create tensors on the device (torch.zeros(…, device=\"cuda\"), torch.arange(…, device=\"cuda\")).",
         ]);
-    // A copy has a fixed cost of about ten microseconds; the rest of a longer time may be other host work between
+    // A copy has a fixed cost of about ten microseconds; anything beyond that may be other host work between the
     // copies.
     Some(if sum.count < 100 || each > COPY_NS { finding.with_confidence(Sure::Likely) } else { finding })
 }

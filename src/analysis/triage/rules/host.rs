@@ -12,7 +12,7 @@ use crate::analysis::triage::verdict::Verdict;
 use crate::model::units::format_share;
 use crate::model::{Activity, ServerSample, summarize_samples, times_without_requests};
 
-/// Reason why a verdict on the host is uncertain.
+/// Reason why it is uncertain if the host waits or computes, in words.
 fn missing_reason(case: &RunContext<'_>) -> String {
     if case.host.known.python {
         "no function of that thread was recorded there: waiting and computing cannot be told apart".to_owned()
@@ -58,9 +58,9 @@ const FILES: &[&str] = &[
 /// Prefixes of calls in which a thread waits for other threads.
 const THREADS: &[&str] = &["futex", "pthread_", "sem_", "mq_", "msgrcv"];
 
-/// Advice on a wait in a call or a range.
+/// Advice on a wait in the call or range `name`.
 ///
-/// A loop that is not marked as steps may be waiting for work (`steps` is false).
+/// `steps` is false if the loop is not marked as steps: it may then simply be waiting for work.
 fn wait_advice(name: &str, steps: bool) -> &'static [&'static str] {
     let is = |list: &[&str]| list.iter().any(|w| name.starts_with(w));
     if waits_for_ranks(name) {
@@ -96,7 +96,7 @@ fn wait_advice(name: &str, steps: bool) -> &'static [&'static str] {
     }
 }
 
-/// Returns a call in which a thread performs this activity.
+/// Maps a sampled activity to a call for which `wait_advice` has advice; empty if there is none.
 fn call_of_activity(activity: Activity) -> &'static str {
     match activity {
         Activity::Lock => "futex",
@@ -106,12 +106,12 @@ fn call_of_activity(activity: Activity) -> &'static str {
     }
 }
 
-/// Returns true if most of the host's own time is classified only by nearby samples.
+/// Returns true if most of the idle time with a computing or waiting host is classified only by nearby samples.
 fn mostly_guessed(case: &RunContext<'_>) -> bool {
     case.host_time.guessed * 2 > case.idle.get(Cause::Compute) + case.idle.get(Cause::Wait)
 }
 
-/// Suffix for a headline about idle time that occurs only once or twice.
+/// Suffix for a headline, for idle time that consists of only one or two gaps; otherwise empty.
 fn once_suffix(times: u64, longest: Option<f64>) -> String {
     match (times, longest) {
         (1, Some(long)) => format!(", all of it at once ({})", format_ns(long)),
@@ -162,7 +162,7 @@ pub fn no_requests(case: &RunContext<'_>) -> Option<Finding> {
         "Nothing in the program needs a change for this: judge a window with requests (in the explorer: mark it in the timeline; `triage --from … --to …`).",
         "To know what the server can do, send it more requests at a time; to use the GPU better, serve more with it.",
     ]);
-    // Nothing is wrong with the program.
+    // A server without requests is not a problem of the program.
     finding.severity = Severity::Healthy;
     // Without a token count, a request may have come and gone between two samples, which are a second apart.
     let counted = samples.len() >= 4 && samples.iter().all(|s| s.generated_tokens.is_some());
@@ -185,7 +185,7 @@ pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
     let place = spots.main_place().map(str::to_owned);
     let what = call.as_ref().or(place.as_ref()).map_or_else(String::new, |name| format!(", mostly in {name}"));
     let (times, _) = case.spreads.gap_stats(Cause::Wait);
-    // Samples reveal what the thread waits for.
+    // If samples tell what the thread waits for, say so.
     let activity = case.host_time.main_activity(&[Cause::Wait]).filter(|a| a.waits() == Some(true));
     let awaited = activity.map_or("waits for something other than the GPU", Activity::as_str);
     let marked = matches!(case.steps.found, Some(StepSource::Ranges(_)));
@@ -207,8 +207,8 @@ pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
         marked,
     ))
     .with_places(spots.places);
-    // While a thread is off the CPU or in the loader, we cannot see what it waits for; in an unmarked loop, it may be
-    // waiting for work, such as a server's next request.
+    // Without OS calls or samples, it is unknown what a thread waits for while it is off the CPU or in the data loader.
+    // In an unmarked loop, it may be waiting for work, such as a server's next request.
     Some(if (case.host.known.os || activity.is_some()) && marked && !mostly_guessed(case) {
         finding
     } else {
@@ -219,7 +219,8 @@ pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
 /// The launching thread computes.
 pub fn host_compute(case: &RunContext<'_>) -> Option<Finding> {
     let base = case.base;
-    // After the last operation in a marked step, the host continued with something else.
+    // In a marked step, the time after the last operation counts as host time: the host did something else before the
+    // step ended.
     let marked = !case.chosen && matches!(case.steps.found, Some(StepSource::Ranges(_))) && case.devices.len() == 1;
     let rest = if marked { case.idle.get(Cause::Ended) } else { 0 };
     let (known, unknown) = (case.recurring_idle(Cause::Compute), case.recurring_idle(Cause::Unknown) + rest);

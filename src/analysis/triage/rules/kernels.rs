@@ -19,7 +19,7 @@ fn kernel_place(case: &RunContext<'_>, (kernel, ns, _): (u32, i64, u64)) -> Plac
     Place { kind: PlaceKind::Kernel, name, start: case.window.0, end: case.window.1, ns: Some(ns), rank: None }
 }
 
-/// Kernels are so short that starting and ending them takes most of their time.
+/// Kernels are so short that launch overhead on the device takes much of their time.
 pub fn small_kernels(case: &RunContext<'_>) -> Option<Finding> {
     let base = case.base;
     let k = &case.kernels;
@@ -68,12 +68,12 @@ pub fn small_kernels(case: &RunContext<'_>) -> Option<Finding> {
     })
 }
 
-/// Minimum share of the window for a stream to count.
+/// Minimum share of the window in which a stream's kernels must run for the stream to be considered.
 const A_STREAM: f64 = 0.05;
 /// Average number of concurrent kernels below which streams count as not overlapping.
 const OVERLAP: f64 = 1.1;
 
-/// Streams run one after the other although their kernels leave room for each other.
+/// Streams hardly overlap, although their kernels do not fill the device.
 pub fn serialised_streams(case: &RunContext<'_>) -> Option<Finding> {
     let mut best: Option<(f64, Finding)> = None;
     for (unit, device) in case.ops.units.iter().enumerate().filter_map(|(i, u)| Some((i, case.devices.iter().find(|d| d.unit == *u)?))) {
@@ -95,7 +95,7 @@ pub fn serialised_streams(case: &RunContext<'_>) -> Option<Finding> {
         if overlap >= OVERLAP || small * 2 < total {
             continue;
         }
-        // If they run concurrently, the streams take as long as the longest one.
+        // Running concurrently, the streams would take only as long as the longest of them.
         let gain = (small - streams.first().map_or(0, |s| s.1)).max(0);
         let share = case.share(gain);
         let finding = Finding::new(
@@ -129,8 +129,8 @@ const GROWTH: f64 = 1.10;
 /// Minimum share of the total kernel time in kernels that have slowed down.
 const MOST: f64 = 0.6;
 
-/// Maximum factor by which a clock can drop: from 1980 MHz on an H100 to about 600 under the strictest power and
-/// thermal limits. Launches whose durations vary by more do different work.
+/// Maximum factor by which the clock can drop: from 1980 MHz on an H100 to about 600 MHz under the strictest power and
+/// thermal limits. Launches whose durations vary by more than that do different work.
 const CLOCK: f64 = 3.3;
 /// Number of parts of the window to compare.
 const THIRDS: usize = 3;
@@ -151,7 +151,8 @@ fn mean_by_third(like: &Like) -> Option<[f64; THIRDS]> {
     Some([third(0)?, third(1)?, third(2)?])
 }
 
-/// Returns true if the sampled clocks dropped from the first to the last third of the window; `None` without samples.
+/// Returns true if the sampled clocks fell by more than 2 % from the first to the last third of the window; `None`
+/// without samples.
 fn clock_fell(case: &RunContext<'_>) -> Option<bool> {
     let third = (case.window.1 - case.window.0) / 3;
     let mean = |from: i64, to: i64| {
@@ -201,7 +202,7 @@ pub fn throttled_kernels(case: &RunContext<'_>) -> Option<Finding> {
     Some(if clocks { finding.with_confidence(Sure::Likely) } else { finding.with_confidence(Sure::Possible) })
 }
 
-/// Share of busy SMs below which kernels that fill the window do not fill the GPU.
+/// Minimum share of SMs that must have work for kernels that fill the window to be considered to fill the GPU.
 const FEW_SMS: f64 = 0.5;
 
 /// Formats a number with at most one decimal: `1`, `12.5`.
@@ -278,7 +279,7 @@ pub fn gpu_bound(case: &RunContext<'_>) -> Option<Finding> {
         );
     }
     let used = case.kernels.filled_share(kernels);
-    // If kernels leave much of the window idle, report that before empty SMs.
+    // Report empty SMs only if kernels fill the window; otherwise, idle time is the more important finding.
     if used < FEW_SMS && share >= FILLS {
         return Some(underused_gpu(case, finding, share, used));
     }

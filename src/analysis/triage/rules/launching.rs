@@ -12,14 +12,15 @@ use crate::analysis::triage::verdict::Verdict;
 use crate::model::units::format_share;
 use crate::model::{CallKind, units};
 
-/// Maximum time from the call to the start of a kernel that was not queued, ns: the latency of a launch.
+/// Maximum time from the end of the call to the start of the kernel if the kernel was not queued, ns: the launch
+/// latency.
 const AT_ONCE_NS: i64 = 10_000;
 
 /// Maximum idle time per launch for the host to be doing nothing but launching, ns: a launch takes 2 to 10 µs in the
 /// driver, and up to 30 through PyTorch's operators.
 const SURE_BELOW_NS: f64 = 30_000.0;
 
-/// Minimum number of launches; with fewer, a single slow call can distort the rate.
+/// Minimum number of launches for more than a possible finding; with fewer, a single slow call can distort the rate.
 const FEW: u64 = 50;
 
 /// The GPU is idle while the host launches kernels one by one.
@@ -80,7 +81,7 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
             "Give each launch more work: a larger batch, several steps or requests at once.",
         ])
     };
-    // A queue that was often full contradicts this finding.
+    // If most kernels had been queued before they ran, launching was not the limit.
     Some(if k.launches < FEW {
         finding.with_confidence(Sure::Possible)
     } else if at_once.is_some_and(|a| a < 0.3) || each > SURE_BELOW_NS || late * 2 > idle {
@@ -91,7 +92,7 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
     })
 }
 
-/// Ending of a headline: the function that launches most, its launches and host time.
+/// Suffix for the headline, with the function that launches most, its number of launches, and its host time.
 fn name_launcher(case: &RunContext<'_>, line: &LineTime) -> String {
     let all = case.host_time.all_launching().launches();
     let (Some(launches), Some(all)) = (line.launching.launches(), all) else { return String::new() };
@@ -130,7 +131,7 @@ pub fn graph_recapture(case: &RunContext<'_>) -> Option<Finding> {
     if instantiated < 2 && named("BeginCapture") < 2 {
         return None;
     }
-    // Graphs that have not been launched yet may be part of start-up.
+    // If no graph has been launched yet, the capture may only cover start-up.
     let sure = if launched == 0 { Sure::Possible } else { Sure::Certain };
     Some(
         Finding::new(
@@ -208,6 +209,6 @@ pub fn code_compilation(case: &RunContext<'_>) -> Option<Finding> {
         &format!("Warm up every shape before the steady state, and keep the compile cache between runs (TRITON_CACHE_DIR, TORCHINDUCTOR_CACHE_DIR, {}).", case.terms.compile_cache),
         case.terms.compile_ahead,
     ]);
-    // We assume that the time before a load is spent compiling, which is not recorded.
+    // Time before a load is assumed to be compilation, which is not recorded itself.
     Some(finding.with_confidence(Sure::Likely))
 }

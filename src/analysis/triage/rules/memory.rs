@@ -67,7 +67,8 @@ pub fn unified_memory(case: &RunContext<'_>) -> Option<Finding> {
     if sum.count == 0 {
         return None;
     }
-    // Migrations run while kernels stall on the faults, so their own time bounds the gain, overlapped or not.
+    // Kernels stall on page faults while pages migrate, so the gain is bounded by the migrations' own time, overlapped
+    // or not.
     let idle = case.idle.get(Cause::Paging);
     let share = case.share(sum.ns.saturating_add(idle)).min(1.0);
     Some(

@@ -16,7 +16,7 @@ mod sync;
 use super::finding::Finding;
 use super::run_context::RunContext;
 
-/// A rule: evaluates one run and may return a finding. Missing data must never trigger a rule.
+/// A rule: evaluates one run and may return a finding. A rule must not draw conclusions from data that is missing.
 pub type Rule = fn(&RunContext<'_>) -> Option<Finding>;
 
 pub static RULES: &[Rule] = &[
@@ -46,8 +46,8 @@ pub static RULES: &[Rule] = &[
 
 #[cfg(test)]
 mod tests {
-    /// Rules take the vendor's terms from `Terms`. `torch.cuda`, `cupy.cuda` and `NCCL_DEBUG` are the same on AMD, and
-    /// some strings are compared with those that profilers write.
+    /// Rules must take vendor-specific terms from `Terms`. Exempt are `torch.cuda`, `cupy.cuda` and `NCCL_DEBUG`, which
+    /// are the same on AMD, and strings that are compared with those that profilers write.
     #[test]
     fn no_rule_spells_a_vendors_term() {
         let rules = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("triage/rules");

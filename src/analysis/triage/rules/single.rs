@@ -1,5 +1,5 @@
-//! Rule: one or two gaps account for most of the idle time of their kind, which is a start or a single delay, not a
-//! rate.
+//! Rule: one or two gaps account for most of the idle time with some cause. That is a start-up cost or a single delay,
+//! so no rate can be derived from it.
 
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
 use crate::analysis::triage::idle_causes::Piece;
@@ -9,7 +9,7 @@ use crate::analysis::triage::time_category::Cause;
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::units::format_share;
 
-/// Share of the window, from its start, in which a delay belongs to the start.
+/// A delay in the first part of the window, up to this share, belongs to the start.
 const START: f64 = 0.05;
 
 /// Describes the host's activity during a gap.
@@ -43,7 +43,7 @@ pub fn single_delay(case: &RunContext<'_>) -> Option<Finding> {
     let early = (piece.start - case.window.0) as f64 <= START * case.length() as f64;
     let when =
         if early { "at the start".to_owned() } else { format!("{} into the window", format_ns((piece.start - case.window.0) as f64)) };
-    // One or two gaps per device.
+    // If there are more gaps than devices, some device has two of them.
     let of = if first.gaps.len() > case.devices.len() { ("twice", "up to ") } else { ("once", "") };
     let kind = if early { "a start" } else { "a single delay" };
     let mut finding = Finding::new(

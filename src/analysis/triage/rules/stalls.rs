@@ -10,24 +10,25 @@ use crate::analysis::triage::time_category::{ByCause, Cause};
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::units::format_share;
 
-/// Minimum multiple of the median for a step to be an outlier (p95 over p50 beyond 1.5 in triage practice).
+/// Minimum multiple of the median length for a step to be an outlier (in triage practice, p95/p50 above 1.5).
 const OUTLIER: f64 = 1.5;
-/// Minimum share of a cause's idle time that must be in the slow steps for the cause to explain them.
+/// Minimum share of a cause's idle time that must lie in the slow steps for this finding to make the one about the
+/// cause redundant.
 const EXPLAINED: f64 = 0.7;
 /// Maximum share of outliers among the steps.
 const FEW: f64 = 0.25;
-/// Maximum share of the extra time of all slow steps that a single step may account for.
+/// Maximum share of the slow steps' extra time that a single step may account for; beyond it, the step is an accident.
 const MOSTLY_ONE: f64 = 0.6;
 /// Minimum number of steps to detect outliers.
 const STEPS: usize = 8;
 
-/// Main component of the extra time in the outliers, compared with the usual step.
+/// The largest part of the slow steps' extra time over the usual step, ns; `None` if it is kernels.
 struct Extra {
     cause: Option<Cause>,
     ns: i64,
 }
 
-/// Returns the longest idle interval with this cause in the slow steps: it stalls them, and is the place to look at.
+/// Returns the longest idle interval with this cause in the slow steps: it is the best place to look at.
 fn idle_place(case: &RunContext<'_>, cause: Option<Cause>, slow: &[usize]) -> Option<Place> {
     let steps = &case.steps.list;
     let within = |piece: &&Piece| slow.iter().any(|&i| steps[i].start <= piece.start && piece.start < steps[i].end);
@@ -41,7 +42,7 @@ fn idle_place(case: &RunContext<'_>, cause: Option<Cause>, slow: &[usize]) -> Op
 pub fn periodic_stall(case: &RunContext<'_>) -> Option<Finding> {
     let sketches: Vec<Sketch> = case.per_step.iter().map(|s| s.kernels).collect();
     let all: Vec<usize> = (0..case.steps.list.len()).collect();
-    // If there are too many steps, the work of each one is not kept.
+    // With too many steps, the work of individual steps is not kept.
     let kinds = if sketches.is_empty() { vec![all] } else { group_steps(&sketches, &case.steps.list) };
     let found = kinds.iter().filter_map(|kind| find_stall(case, kind));
     found.max_by(|a, b| a.stake.total_cmp(&b.stake))
@@ -63,13 +64,13 @@ fn more_launches(case: &RunContext<'_>, slow: &[usize], usual: &[usize]) -> bool
     least.zip(most).is_some_and(|(least, most)| least > most)
 }
 
-/// Steps of one kind, apart by their length.
+/// Steps of one kind, split by length.
 struct StepsByLength {
     slow: Vec<usize>,
     others: Vec<usize>,
     /// Median length, ns.
     usual: i64,
-    /// Time that the slow steps take beyond it, ns.
+    /// Total time by which the slow steps exceed the median, ns.
     extra: i64,
 }
 
@@ -81,7 +82,7 @@ fn slow_steps(case: &RunContext<'_>, kind: &[usize]) -> Option<StepsByLength> {
     }
     let usual = lower_median(kind.iter().map(|&i| steps[i].length()).collect())?;
     let (slow, others): (Vec<usize>, Vec<usize>) = kind.iter().partition(|&&i| steps[i].length() as f64 > usual as f64 * OUTLIER);
-    // A single slow step is an accident, or the start of the capture.
+    // A single slow step is an accident or the start of the capture, and slow steps that are frequent are no exception.
     if slow.len() < 2 || slow.len() as f64 > kind.len() as f64 * FEW {
         return None;
     }
@@ -104,7 +105,7 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
     if fill.cause == Some(Cause::NoRequests) {
         return None;
     }
-    // If kernels take longer and the launches differ, the step does more work.
+    // If the extra time is spent in kernels and the launches differ, the step simply does more work.
     if fill.cause.is_none() && !case.per_step.is_empty() && (!same_launches(case, &slow, &others) || more_launches(case, &slow, &others)) {
         return None;
     }
@@ -116,7 +117,7 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
     longest.sort_by_key(|&i| std::cmp::Reverse(steps[i].length()));
     let inside = fill.cause.is_some_and(|c| fill.ns as f64 * device_count(case) >= EXPLAINED * case.idle.get(c) as f64);
     let host = fill.cause.is_some();
-    // Outlier gaps in these steps are part of the same problem.
+    // If all outlier gaps are in these steps, they are the same problem.
     let in_slow = |at: i64| case.steps.step_at(at).is_some_and(|s| slow.contains(&s));
     let mut single = case.single.iter().flat_map(|s| &s.gaps).peekable();
     let alone = single.peek().is_some() && single.all(|(_, piece)| in_slow(piece.start));
@@ -147,7 +148,7 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
         rank: None,
     }))
     .with_places(idle_place(case, fill.cause, &slow))
-    // The finding about the cause adds nothing if the cause's idle time is in these steps.
+    // If the cause's idle time is mostly in these steps, a separate finding about the cause adds nothing.
     .with_explained(fill.cause.filter(|_| inside).and_then(verdict_of))
     .with_explained(alone.then_some(Verdict::SingleDelay));
     // Two slow steps may be an accident, the cause may not have been recorded, and steps detected from the host's waits
@@ -156,8 +157,8 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
         || matches!(case.steps.found, Some(StepSource::Waits(_)))
         || matches!(fill.cause, Some(Cause::Unknown | Cause::NoCall | Cause::Compile));
     let finding = if unclear { finding.with_confidence(Sure::Likely) } else { finding };
-    // Kernels that take longer may have more work: the report does not record the size of their data. A loop that is
-    // not marked as steps may be waiting for work: a server without requests is not stalled.
+    // Only possible: kernels that take longer may have more work, because the report does not record the size of their
+    // data, and a loop that is not marked as steps may be waiting for work like a server without requests.
     let idles = fill.cause == Some(Cause::Wait) && !matches!(case.steps.found, Some(StepSource::Ranges(_)));
     let finding = if fill.cause.is_none() || idles { finding.with_confidence(Sure::Possible) } else { finding };
     Some(if idles {
@@ -182,7 +183,7 @@ fn device_count(case: &RunContext<'_>) -> f64 {
     case.devices.len().max(1) as f64
 }
 
-/// Verdict that reports a cause for the whole run.
+/// Verdict that would report this cause for the run as a whole, if there is one.
 fn verdict_of(cause: Cause) -> Option<Verdict> {
     match cause {
         Cause::Compute | Cause::Unknown => Some(Verdict::HostCompute),

@@ -38,6 +38,6 @@ pub fn waiting_streams(case: &RunContext<'_>) -> Option<Finding> {
         &format!("Keep host functions ({}LaunchHostFunc) short, or do their work on another thread: their stream waits for them.", case.terms.prefix),
         "If another device or process has to finish first, that one is the limit.",
     ]);
-    // The wait is certain; its reason is derived from the preceding calls.
+    // The wait itself is certain, but its reason is only inferred from the preceding calls.
     Some(finding.with_confidence(if queued::is_known(&reasons) { Sure::Likely } else { Sure::Possible }))
 }

@@ -13,7 +13,8 @@ use crate::model::{CallKind, CopyKind, MemOpKind, units};
 /// Maximum size of a copy to the host that reads back a single value rather than data, bytes.
 const VALUE_BYTES: u64 = 64;
 
-/// Maximum idle time per wait for the host to be doing nothing but resuming launches, ns.
+/// Maximum idle time per wait for the host to be doing nothing but resuming its launches, ns; beyond it, the finding is
+/// only likely.
 const BACK_NS: f64 = 50_000.0;
 
 /// The queue runs empty after each wait for the GPU.
@@ -32,7 +33,7 @@ pub fn host_sync(case: &RunContext<'_>) -> Option<Finding> {
     // A copy from pageable memory and the call that waits for it count as a single wait.
     let waits = calls.max(copies).max(blocking).max(case.polled_waits());
     let behind_copies: i64 = behind.iter().filter(|(name, _)| CallKind::from_name(name) == CallKind::Copy).map(|(_, after)| after.ns).sum();
-    // A window between two waits does not show that the program waits.
+    // If the window contains no wait, it cannot show that the program waits.
     if waits == 0 {
         return None;
     }

@@ -58,7 +58,7 @@ impl KernelsScreen {
         Self { of: None, sort, ascending: sort.ascending, finder: FilterInput::default(), shown: Vec::new(), selected: 0, lower: None }
     }
 
-    /// The selected row of the grouping.
+    /// Index of the selected row in the grouping, which is independent of filter and order.
     pub fn selected_row(&self) -> Option<usize> {
         self.shown.get(self.selected).map(|&r| r as usize)
     }

@@ -36,11 +36,12 @@ pub struct LinesScreen {
     sources: HashMap<Arc<str>, Option<SourceLines>>,
 }
 
-/// Share of a function's time in its only call from which the function is a mere launcher of it, in percent.
+/// If a function's only call accounts for at least this percentage of its time, the function is just a launcher or a
+/// loop around that call.
 const LAUNCHER: i64 = 99;
 
-/// The only call of a function that does nothing else: frames of launchers and loops, which would fill the list with
-/// rows of the same time.
+/// The only call of a function that does nothing else of note. Launchers and loops are such functions: listing them
+/// would fill the screen with rows of the same time.
 fn only_call(tree: &CallTree, id: u32) -> Option<u32> {
     let node = tree.nodes.get(id as usize)?;
     let [only] = node.children.as_slice() else { return None };
@@ -81,7 +82,7 @@ impl LinesScreen {
         let tree = CallTree::from_time(&triage.host_time, |thread| thread_label(profile, thread));
         let node = |id: u32| tree.nodes.get(id as usize);
         let is_main = |n: &CallNode| n.ns > 0 && n.parent.and_then(node).is_none_or(|p| n.ns as f64 >= MAIN * p.ns as f64);
-        // A parent precedes its children, so that a closed one closes what is below.
+        // Parents precede their children in `nodes`, so below a folded node all nodes stay folded.
         let mut unfolded = HashSet::new();
         for (id, n) in (0..).zip(&tree.nodes) {
             if is_main(n) && n.parent.is_none_or(|p| unfolded.contains(&p)) {

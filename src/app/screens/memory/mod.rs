@@ -171,7 +171,7 @@ impl MemoryScreen {
         self.cursor.is_some() && self.cursor == self.whole_curve().map(|c| c.span.1)
     }
 
-    /// Moves the cursor by a number of columns.
+    /// Moves the cursor by a number of columns of the visible curve, scrolling the curve if necessary.
     fn step_cursor(&mut self, by: i64, cx: &ScreenContext<'_>) -> Response {
         let (Some(whole), Some(shown), (_, Some(now))) =
             (self.whole_curve().map(|c| c.span), self.visible_curve().map(|c| c.span), self.cursor_position())

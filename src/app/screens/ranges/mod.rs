@@ -216,7 +216,7 @@ impl Screen for RangesScreen {
 
     fn opened(&mut self, cx: &mut ScreenContext<'_>) -> Response {
         let Some(report) = cx.report() else { return Response::none() };
-        // If the host lets the GPU idle, the ranges in which it does come first, until the user sorts otherwise.
+        // If the host lets the GPU idle, sort by idle time at first, so that the ranges in which it does are on top.
         let host =
             |t: &Arc<crate::analysis::triage::Triage>| t.verdict().is_some_and(|f| f.id.idle_causes().iter().any(|c| c.is_of_host()));
         if self.tree.is_none() && self.sort == GPU_BUSY && report.whole_triage().is_some_and(host) {

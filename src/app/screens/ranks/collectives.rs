@@ -50,7 +50,8 @@ impl Collectives {
     /// Halves or doubles the visible time window.
     pub fn zoom_window(&mut self, closer: bool) {
         let all = self.aligned.list.first().zip(self.aligned.list.last()).map_or(i64::MAX, |(a, b)| b.end.saturating_sub(a.first));
-        // Below a microsecond there is no detail, and more collectives than columns cannot be told apart.
+        // Below a microsecond, there is nothing more to see, and collectives narrower than a column cannot be told
+        // apart.
         let most = self.aligned.usual_window().saturating_mul(16).min(all).max(1_000);
         self.window = if closer { self.window / 2 } else { self.window.saturating_mul(2) }.clamp(1_000, most);
     }

@@ -31,7 +31,7 @@ pub(super) fn is_traced(s: &RerunScreen) -> bool {
     s.request.options.profiler == Profiler::InPlace && !is_rocprof(s)
 }
 
-/// Changes the options of the request.
+/// Applies a change to the options of the current request.
 pub(super) fn with_options(s: &RerunScreen, set: impl FnOnce(&mut Options)) -> Edit {
     let mut request = s.request.clone();
     set(&mut request.options);

@@ -77,7 +77,7 @@ impl RerunScreen {
         cx.report().map(|r| r.request_work(cx.report, ask)).unwrap_or_default()
     }
 
-    /// Changes the request.
+    /// Replaces the request and asks for a new plan; undo restores the old request.
     fn set_request(&mut self, request: Request, cx: &ScreenContext<'_>) -> Response {
         self.change_request(request);
         self.request_plan(cx).into()

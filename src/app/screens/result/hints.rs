@@ -82,7 +82,7 @@ pub struct HintsView {
 }
 
 impl HintsView {
-    /// Hint of the selected line.
+    /// Hint to which the selected line belongs; `None` for lines about NVIDIA's rules.
     pub fn selected_hint(&self) -> Option<usize> {
         self.lines.get(self.selected).and_then(|l| match l {
             Line::Hint(i, _) | Line::Evidence(i, _) | Line::Confirm(i) => Some(*i),

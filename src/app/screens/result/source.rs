@@ -45,7 +45,7 @@ impl SourceView {
         }
     }
 
-    /// Index of the hottest row.
+    /// Index of the row with the most samples.
     pub fn hottest_row(&self) -> usize {
         let Some(listing) = &self.listing else { return 0 };
         let samples: Vec<f64> = if self.instructions {

@@ -83,7 +83,7 @@ impl ResultScreen {
         (Of { metrics: &self.metrics, result: self.result, details, pins, hints: self.subject.hints.len() }, &mut self.sections)
     }
 
-    /// Rebuilds the rows of the sections.
+    /// Rebuilds the rows of the sections, with these metrics pinned to the top.
     pub fn rebuild_sections(&mut self, pins: &[Arc<str>]) {
         let (of, sections) = self.sections_of(pins);
         sections.rebuild_rows(&of);

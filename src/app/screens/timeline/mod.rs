@@ -54,11 +54,12 @@ pub struct TimelineScreen {
     later: Vec<(Viewport, Option<LineKey>)>,
     /// Place to show once its data is loaded.
     wanted: Option<At>,
-    /// True if `wanted` is shown without its surroundings.
+    /// True if the window shows exactly `wanted`, without a margin.
     exact: bool,
     /// First event in a chain of followed links.
     origin: Option<Event>,
-    /// Start of the gap that was gone to by its length.
+    /// Start of the idle time that the "longest gap" key last went to, ns; pressing the key there again goes to the
+    /// next longest.
     longest_gap: Option<i64>,
     /// Column at which the user grabbed the timeline.
     grabbed: Option<usize>,
@@ -80,7 +81,7 @@ pub fn label_columns(width: u16) -> u16 {
     }
 }
 
-/// Width of the lanes, in columns.
+/// Width of the lanes, in columns: what the row labels and borders leave, but at least 8.
 pub fn lane_columns(size: (u16, u16)) -> usize {
     usize::from(size.0.saturating_sub(label_columns(size.0) + 2).max(8))
 }
@@ -285,7 +286,7 @@ impl TimelineScreen {
         Response::none()
     }
 
-    /// Changes the listed rows.
+    /// Applies a change to the arrangement of the rows; the selection stays on the same row.
     fn change_rows(&mut self, cx: &ScreenContext<'_>, change: impl FnOnce(&mut Arrangement, &Timeline, RowRef)) -> Response {
         let (Some(report), Some(line)) = (cx.report(), self.current_line()) else { return Response::none() };
         let timeline = Arc::clone(&report.lanes);

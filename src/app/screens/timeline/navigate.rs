@@ -19,7 +19,7 @@ const ZOOM: (i64, i64) = (1, 2);
 const WHEEL: (i64, i64) = (3, 4);
 /// Distance of a pan, in eighths of the window.
 const PAN: i64 = 4;
-/// Ratio of the window to the event, roughly, after a jump to an event that was too small to see.
+/// After a jump to an event that was too small to see, the window is roughly this many times as long as the event.
 const AROUND: i64 = 8;
 
 fn zoom_ratio((by, of): (i64, i64), inwards: bool) -> (i64, i64) {
@@ -215,13 +215,13 @@ impl TimelineScreen {
         Response::none()
     }
 
-    /// Goes to the longest idle time of the device in the run, or from there to the next longest, and shows it with its
-    /// surroundings.
+    /// Goes to the longest idle time of the device, or to the next longest if the cursor is still where this key left
+    /// it. Half of the idle time's length is visible on either side.
     fn go_to_longest_gap(&mut self, cx: &ScreenContext<'_>) -> Response {
         let (Some(look), Some(place), Some(report)) = (Self::look(cx), self.place, cx.report()) else { return Response::none() };
         let Some(gaps) = look.gaps else { return Response::say("idle times are still being worked out") };
         let Some(number) = find_device(look.timeline, self.current_line()) else { return Response::say("no device is in this report") };
-        // Only a gap that this key went to has a next longest.
+        // The next longest is relative to the gap at which this key left the cursor; from anywhere else, start over.
         let after = self.longest_gap.filter(|&start| start == place.cursor).unwrap_or(i64::MIN);
         let Some(gap) = gaps.next_longest(number, after) else {
             return Response::say(format!("GPU {number} has no idle time"));
@@ -302,7 +302,8 @@ impl TimelineScreen {
         let spot = at.event.and_then(|event| timeline.find_event(&of, event.into()));
         let length = (at.end - at.start).max(1);
         let of_event = at.event.map(|event| of.span(event)).filter(|&(start, end)| end - start < length);
-        // Leave room for the surroundings, which may be named already.
+        // Leave a margin, narrower if the caller's window is longer than the event and so already includes
+        // surroundings.
         let room = match at.event {
             _ if self.exact => 0,
             _ if of_event.is_some() => length / 8,

@@ -36,7 +36,7 @@ impl Wait {
         self.registers.pc
     }
 
-    /// The kernel has already decided that the system call is made again.
+    /// Always `None`: the kernel has already decided if the call is made again, so there is no second address.
     pub fn interrupted(&self) -> Option<u64> {
         None
     }
@@ -47,7 +47,8 @@ impl Wait {
     }
 }
 
-/// The kernel has already decided if the system call fails or is made again (`do_signal` in arch/arm64/kernel/signal.c).
+/// Does nothing: the kernel has already decided if the call fails or is made again (`do_signal` in
+/// arch/arm64/kernel/signal.c).
 pub fn keep_waiting(_thread: Pid) {}
 
 /// Returns the stack pointer and the program counter of a stopped thread.

@@ -7,8 +7,8 @@ use nix::unistd::Pid;
 /// Results of an interrupted system call that must be restarted (include/linux/errno.h): `ERESTARTSYS`,
 /// `ERESTARTNOINTR`, `ERESTARTNOHAND`, `ERESTART_RESTARTBLOCK`.
 const AGAIN: [i64; 4] = [-512, -513, -514, -516];
-/// `EINTR`, which some system calls return after a stop, too; `ERESTARTNOHAND`, which the kernel turns into that only if
-/// a handler runs.
+/// `EINTR`, which some system calls return even after a mere stop; `ERESTARTNOHAND`, which the kernel turns into it
+/// only if a handler runs.
 const EINTR: i64 = -4;
 const RESTART_WITHOUT_HANDLER: i64 = -514;
 /// Results of waits that fail with EINTR after any handler, also with `SA_RESTART` (signal(7)).
@@ -16,7 +16,7 @@ const INTERRUPTED: [i64; 3] = [EINTR, RESTART_WITHOUT_HANDLER, -516];
 /// Length of the `syscall` instruction, bytes.
 const SYSCALL_BYTES: u64 = 2;
 
-/// The code jumps through a register-free indirect jump, which reaches any address.
+/// The code returns by an indirect jump through memory, which reaches any address.
 pub const REACH: u64 = u64::MAX;
 
 /// A thread that is stopped inside of a system call.
@@ -35,7 +35,8 @@ impl Wait {
         wait_rank(call).map(|_| Self { registers, again })
     }
 
-    /// Address at which the thread must continue if a handler has run meanwhile: behind the call, which has failed.
+    /// Address at which the thread must continue if a signal handler has run in between: after the system call, which
+    /// has then failed with EINTR. `None` for calls that are restarted anyway.
     pub fn interrupted(&self) -> Option<u64> {
         (self.again && INTERRUPTED.contains(&self.registers.rax.cast_signed())).then_some(self.registers.rip)
     }
@@ -62,7 +63,7 @@ impl Wait {
 pub fn keep_waiting(thread: Pid) {
     let Ok(registers) = ptrace::getregs(thread) else { return };
     if registers.rax.cast_signed() == EINTR && may_fail(registers.orig_rax.cast_signed(), || true) {
-        // If it fails, the call does, too.
+        // If this fails, the program's system call fails with EINTR.
         let _ = ptrace::setregs(thread, nix::libc::user_regs_struct { rax: RESTART_WITHOUT_HANDLER.cast_unsigned(), ..registers });
     }
 }
@@ -72,7 +73,8 @@ pub fn stack_and_code(thread: Pid) -> Option<(u64, u64)> {
     ptrace::getregs(thread).ok().map(|r| (r.rsp, r.rip))
 }
 
-/// Writes the ways back into the code, which lies at `room`: its first and its last word.
+/// Writes the addresses at which the thread continues into the first and the last of the code's words; the last is 0 if
+/// a handler makes no difference.
 pub fn write_return(code: &mut [u8], words: usize, _room: u64, (back, interrupted): (u64, Option<u64>)) {
     code[words..words + 8].copy_from_slice(&back.to_le_bytes());
     code[words + 48..words + 56].copy_from_slice(&interrupted.unwrap_or(0).to_le_bytes());

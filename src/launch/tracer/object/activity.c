@@ -11,7 +11,7 @@ typedef struct Buffer {
   u8 unused[32];
   u8 bytes[];
 } Buffer;
-// Each launching thread has a buffer, so programs with many threads get small ones.
+// Each launching thread has a buffer of its own, so only the first 16 are large. Two buffers are allocated in advance.
 enum { LARGE = 8 << 20, SMALL = 256 << 10, LARGE_ONES = 16, AHEAD = 2 };
 static const u64 MOST_BYTES = 512ul << 20;
 static struct { Lock lock; Buffer *spare, *made; u32 count; u64 bytes; } buffers;
@@ -61,7 +61,8 @@ static void pack(u8* r) {
   case KIND_MEMSET: at = SET_CORRELATION; break;
   case KIND_MEMCPY_PEER: at = PEER_CORRELATION; break;
   case KIND_DRIVER:
-    // If callbacks are used, only another client wants these records; earlier records may still arrive.
+    // If calls are recorded through callbacks, these records are for another client only, except late ones of calls
+    // from before the switch.
     if (session.by_callbacks &&
       (!session.records_until || (i32)(AT32(r, API_CORRELATION) - session.records_until) >= 0))
       return;
@@ -123,11 +124,11 @@ static void buffer_spare(Buffer* b) {
   b->next = buffers.spare, buffers.spare = b;
   unlock(&buffers.lock);
 }
-// After a subscription has ended, CUPTI may return its buffers for this long.
+// Time that CUPTI has to return its buffers after a subscription has ended, ns.
 static const u64 RECLAIM_NS = 2000000000;
-// Reclaims buffers that CUPTI had not returned when it was left (seen with all versions).
+// Reclaims buffers that CUPTI did not return before or after cuptiFinalize (seen with all versions).
 static void buffers_reclaim(u64 t) {
-  // Subscriptions may follow each other at shorter intervals than that.
+  // Subscriptions may end at shorter intervals than RECLAIM_NS: those that end meanwhile have their turn afterwards.
   static u32 done, due;
   static u64 since;
   u32 ended = due;
@@ -163,8 +164,8 @@ static void buffer_done(void* context, u32 stream, u8* bytes, u64 size, u64 vali
     while (!gone && cuptiActivityGetNextRecord(bytes, valid, &r) == OK) ADD(lost.unwritten, 1);
   }
   u64 dropped = 0;
-  // Records are dropped while CUPTI is being left (seen with 13.0: one record, more with several threads). They belong
-  // to calls after the capture range, unless buffers were refused.
+  // CUPTI drops records during a detach (seen with 13.0: one record, more with several threads). They belong to calls
+  // after the capture range, unless buffers were refused.
   int leaves = GET(detach.state) == DETACH_TAKEN && !counted.refused;
   if (cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == OK && !leaves) ADD(counted.dropped, dropped);
   // We told CUPTI that buffers are zeroed; otherwise, CUPTI would zero them on the launching thread.
@@ -240,7 +241,7 @@ static void choose_calls(void) {
   if (!session.by_callbacks) cuptiActivityEnableDriverApi(chosen[0], 0);
 }
 
-// Maximum wait for a measured launch: a client that opens the gate is waiting for an answer.
+// Maximum wait for a measured launch to return, because a client that opens the gate is waiting for an answer.
 enum { MEASURED_MS = 1000 };
 // Callbacks of chosen calls stay enabled permanently: if one is disabled while a thread is inside the call, all later
 // calls of that thread carry the id of that call, as if nested in it (seen with 13.0 on an H100). This costs about 0.2
@@ -269,7 +270,7 @@ static int is_recorded(u32 kind) {
   default: return 0;
   }
 }
-// Kernels of a kind that CUPTI refuses are missing without a word otherwise.
+// Keeps CUPTI's error if it refuses to record kernels: the trace would otherwise lack them without an explanation.
 static void kind_enable(u32 kind) {
   Result r = cuptiActivityEnable(kind);
   if (kind == KIND_KERNEL) session.kernel_error = (u32)r;
@@ -344,7 +345,7 @@ static void on_call(void* user, u32 domain, u32 id, const Call* call) {
     // The other client may have left CUPTI in the meantime.
     if (alone) return;
   }
-  // No other thread may be inside a CUPTI function while CUPTI is being left.
+  // No other thread may be inside a CUPTI function during cuptiFinalize, so threads inside callbacks are counted.
   int used = domain == DOMAIN_RESOURCE || UNLIKELY(GET(detach.state) != DETACH_NO);
   if (UNLIKELY(used)) {
     __atomic_fetch_add(&detach.users, 1, __ATOMIC_SEQ_CST);
@@ -357,7 +358,7 @@ static void on_call(void* user, u32 domain, u32 id, const Call* call) {
   Call continued;
   if (UNLIKELY(session.id_base) && domain == DOMAIN_DRIVER)
     continued = *call, continued.correlation += session.id_base, call = &continued;
-  // This must be read first: the call's data belongs to CUPTI and is gone once CUPTI has been left.
+  // This must be read first: the call's data belongs to CUPTI and is gone after cuptiFinalize.
   int leaves = UNLIKELY(used) && domain == DOMAIN_DRIVER && detach_may_leave(id, call);
   call_heard(domain, id, call);
   if (UNLIKELY(leaves)) detach_leave();
@@ -382,7 +383,7 @@ static int resolve(void* library) {
 static int take_library(void* library, const char* named) {
   Where where = { NULL, NULL, NULL, NULL };
   if (!resolve(library)) {
-    // The driver's refusal of another library says more.
+    // If the driver refused another library, keep that reason: it tells the user more.
     if (session.refusal) return 0;
     session.unusable = "incomplete";
     snprintf(
@@ -393,7 +394,7 @@ static int take_library(void* library, const char* named) {
   const char* file = dladdr(*(void**)&cuptiSubscribe, &where) && where.file ? where.file : named;
   snprintf(session.library, sizeof session.library, "%s", file);
   session.base = where.base;
-  // While the driver is being initialized, there are no graphs yet.
+  // Until the session is ready, the driver is still being initialized, so there are no graphs to wait for.
   if (!subscription && GET(session.ready) && !instantiations_hold()) {
     session.instantiating = 1;
     return -1;
@@ -418,11 +419,12 @@ static int take_library(void* library, const char* named) {
   return 1;
 }
 
-// Keeps the loader's words about a library that is there; a refusal of the driver says more.
+// Keeps the loader's error for a library that exists but cannot be loaded, unless there is a better reason already,
+// such as the driver's refusal of another one.
 static void library_lost(const char* path, const char* why) {
   if (session.reason[0] || !why) return;
   session.unusable = "unloadable";
-  // The loader begins with the path itself.
+  // The loader's message may already begin with the path.
   int named = !strncmp(why, path, strlen(path));
   snprintf(session.reason, sizeof session.reason, "libcupti cannot be loaded: %.80s%s%.140s", named ? "" : path,
     named ? "" : ": ", why);
@@ -433,8 +435,8 @@ enum { OWN_MACHINE = 62 };
 #else
 enum { OWN_MACHINE = 183 };
 #endif
-// Trouble with a library's file that the loader does not say, or does not survive: touching a file that was cut off
-// raises SIGBUS.
+// Describes a defect of a library's file that the loader does not report, or does not survive: reading past the end of
+// a truncated file that is mapped raises SIGBUS. NULL if there is none.
 static const char* file_trouble(const char* path) {
   // ELF header and struct stat.
   u64 head[8] = { 0 }, status[32] = { 0 };
@@ -444,10 +446,10 @@ static const char* file_trouble(const char* path) {
   int known = n == (long)sizeof head && !SYSTEM(SYS_FSTAT, file, status);
   file_close(file);
   if (!known) return "the file is cut off";
-  // The loader says that it is no library at all.
+  // Not an ELF file: the loader reports that itself.
   if ((u32)head[0] != 0x464c457f) return NULL;
   if ((u16)(head[2] >> 16) != OWN_MACHINE) return "it is for another processor";
-  // The table of sections is at the end.
+  // The section header table (e_shoff) is at the end of the file, so it must begin within the file's size.
   return head[5] > status[6] ? "the file is cut off" : NULL;
 }
 
@@ -455,7 +457,7 @@ static int find_library(void) {
   session.reason[0] = 0;
   session.refusal = 0;
   session.unusable = NULL;
-  // The library of the other client is in use.
+  // Another client already uses CUPTI: share its library.
   if (other_is_present()) return take_library(dlopen(session.library, RTLD_NOW | RTLD_NOLOAD), session.library);
   static const char* const NAMES[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so.11.7",
     "libcupti.so" };
@@ -504,7 +506,7 @@ static void session_open(void) {
     if (b) buffer_spare(b);
   }
   cuptiActivityRegisterCallbacks(buffer_asked, buffer_done);
-  // As early as possible: see detach.c.
+  // As early as possible, because graphs that are launched before this rule out a detach (detach.c).
   int opens = !gate.gated || gate.is_open || GET(gate.opening);
   if (opens) kind_enable(KIND_KERNEL);
   // Stays enabled: with 13.0.48, the next replay after it was disabled failed, and with 13.0.85 each replay took as
@@ -527,8 +529,8 @@ static void session_open(void) {
   if (measure.state == MEASURE_LOOKING) measure_hear(1);
   graph_nodes_hear();
   if (opens) recording(1);
-  // Threads that launch graphs determine whether CUPTI can be left. They are observed from here on, where kernels are
-  // recorded.
+  // A detach is possible only if at most one thread launches graphs. These launches are observed from here on, since
+  // kernels are recorded now.
   for (u32 id = 1; id < FUNCTIONS; id++)
     if (launches_graph[id]) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, id);
   SET(session.attached, 1);

@@ -1,7 +1,8 @@
 // Attaching to a program that is already running: the entry point that one of the program's threads calls after it has
 // loaded this object, and the code that makes the thread do both.
 
-// Starts the recording on a separate thread: CUPTI may have to wait for the calling thread, which may be the driver's.
+// Starts the recording on a separate thread, because CUPTI may have to wait for the thread that was redirected, which
+// may be one of the driver's.
 static void* attach_begin(void* unused) {
   (void)unused;
   InitializeInjection();
@@ -131,7 +132,7 @@ __asm__(
   "  jz 11f\n"
   "  cmpq $0, 12f(%rip)\n"
   "  je 11f\n"
-  // The saved rax: EINTR.
+  // Make the interrupted wait fail with EINTR: its result is in the saved rax.
   "  movq $-4, 112(%rsp)\n"
   "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %r11\n  popq %r10\n  popq %r9\n  popq %r8\n"
   "  popq %rbp\n  popq %rdi\n  popq %rsi\n  popq %rdx\n  popq %rcx\n  popq %rbx\n  popq %rax\n"

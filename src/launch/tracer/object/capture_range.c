@@ -29,13 +29,13 @@ static struct {
   u32 id_base;
   // With `by_callbacks`, the first correlation id from which calls no longer have records (other_client.c).
   u32 records_until;
-  // CUPTI's errors: of the request for records of chosen calls, of that for records of kernels, and of subscribing.
+  // CUPTI's errors when records of chosen calls and of kernels were enabled, and when it refused the subscription.
   u32 chosen_error, kernel_error, refusal;
   // Error of cuInit, if the driver could not be initialized.
   u32 cuda_error;
-  // Forks since the process uses CUDA.
+  // Number of forks since the tracer was initialized (`begin`).
   volatile u32 forks;
-  // Trouble with the library itself, in a word of FORMAT.md.
+  // Why the library cannot be used, as a keyword of FORMAT.md (fact `unusable`); NULL if it can.
   const char* unusable;
   // `ready`: the process uses CUDA, its file can be written, the ticker runs. `attached`: subscribed to CUPTI.
   volatile int ready, attached, ended;
@@ -49,19 +49,19 @@ static struct {
 static char prefix[4000];
 
 enum { DETACH_NO, DETACH_WATCHING, DETACH_WANTED, DETACH_TAKEN, DETACH_DONE };
-// Leaving CUPTI (detach.c). `count` is the number of subscriptions that have ended, `left_at` is when the latest one
-// ended.
+// State of the detach from CUPTI (detach.c). `count` is the number of subscriptions that have ended, `left_at` is when
+// the latest one ended.
 static struct {
   volatile u32 state, graph_thread, several, missed, waiting, users, count;
   volatile u64 first_call, last_call;
   u64 since, stopped, left_at, retry_at, pause;
-  // Set if the gate will soon open again anyway.
+  // Set if the gate opens at intervals (an overhead limit): CUPTI is then detached soon after each closing.
   int soon;
   Result result;
   const char* why_not;
 } detach;
 
-// Returns true if the gate can open again after CUPTI was left.
+// Returns true if the gate can open again after a detach, that is, without CUPTI's callbacks.
 static int detach_opens_again(void) {
   return gate.gated == GATED || (gate.gated == GATED_BY_PROFILER && session.profiler_heard);
 }
@@ -103,7 +103,7 @@ static int recording_due(void) {
   int by_records = GET(session.recording) && !session.by_callbacks;
   int stays = !gate.gated || by_records || GET(gate.is_open) || GET(gate.opening) ||
     (gate.gated == GATED_BY_EACH_RANGE && gate.count);
-  // CUPTI is left while it is still recording, see detach.c.
+  // CUPTI must still be recording when it is detached, see detach.c.
   int leaves = GET(session.recording) && detach_opens_again() && !GET(detach.missed) && !detach.why_not;
   return stays || leaves || clock_now(CLOCK_MONOTONIC) - GET(gate.closed_at) < GRACE_NS;
 }
@@ -253,7 +253,7 @@ static int gate_matches(u32 domain, u32 text) {
 }
 // A signal handler may have interrupted its thread inside the driver, which may be holding locks. In that case, the
 // ticker opens or closes the gate, and the handler does not wait, because the ticker may need a lock of the interrupted
-// call. The signal is blocked while it is being handled, unless its handler was installed with SA_NODEFER.
+// call. A handler is recognized by its signal, which is blocked meanwhile, unless it was installed with SA_NODEFER.
 static void gate_by_ticker(void);
 static volatile u32 gate_behind;
 static int may_be_handler(void) {

@@ -1,6 +1,6 @@
-// The parts of CUPTI that are used, in our own declarations. New versions only append fields to records, so one set of
-// offsets fits all versions; a field that was added later is read only in versions that have it (x86-64 and aarch64
-// have the same layouts).
+// Our own declarations of the parts of CUPTI that the tracer uses. New versions only append fields to records, so one
+// set of offsets fits all versions; a field that was added later is read only in versions that have it. The layouts are
+// the same on x86-64 and aarch64.
 
 typedef int Result;
 enum { OK = 0, NO_MORE_RECORDS = 12, ERROR_NOT_INITIALIZED = 15, ERROR_NOT_SUPPORTED = 27,
@@ -84,6 +84,6 @@ enum {
   OVERHEAD_END = 32, MEMORY_OPERATION = 4, MEMORY_KIND = 8, MEMORY_ADDRESS = 16, MEMORY_BYTES = 24, MEMORY_TIME = 32,
   MEMORY_DEVICE = 52, MARKER_TIME = 8, EVENT_TIME = 40, SYNCHRONIZATION_START = 8, SYNCHRONIZATION_END = 16,
 };
-// First versions in which a record has a field.
+// First versions of CUPTI in which a record has a field, and in which a buffer may be refused (MAY_REFUSE: 12.9).
 enum { HAS_GRAPH_NODE = 13, HAS_GRAPH = 15, HAS_CLUSTER = 18, HAS_DEVICE_LAUNCHED = 130001, HAS_MEMORY = 13,
   MAY_REFUSE = 28 };

@@ -1,21 +1,22 @@
-// Leaves CUPTI while nothing is recorded. A subscription makes CUDA graphs launch slowly (see may_attach_later), and
+// Detaches from CUPTI while nothing is recorded. A subscription slows down graph launches (see may_attach_later), and
 // callbacks cost time at every launch; cuptiFinalize ends both, and a later recording subscribes again.
 //
 // cuptiFinalize is called as NVIDIA's documentation requires, from a callback at the end of a call, in this case a call
 // that waited for the GPU. On an H200 (driver 580; CUPTI 12.4, 12.9, 13.0, 13.3, 13.5), it succeeded in all of about
 // 800 attempts, with loops of PyTorch and C++ with and without graphs, unless
 // - graphs were launched while CUPTI was subscribed but recorded no kernels: their next launch failed ("unspecified
-//   launch failure", 7 of 7 programs). Therefore, recording continues until CUPTI is left.
+//   launch failure", 7 of 7 programs). Therefore, recording continues until CUPTI is detached.
 // - several threads launched graphs: their kernels failed (10 of 10 programs).
 // - threads were held up in callbacks to prevent that (segmentation fault).
 // Such programs stay subscribed. No other thread may be inside a CUPTI function, so the ticker and the control thread
 // use CUPTI only while `session.attached` is set.
 
 enum { MAY_FINALIZE = 22 };
-// Time after a gate has closed, and time within which a thread must wait for the GPU. An event may be older than the
-// last work in its stream, so a wait for an event counts only after the longer time.
+// Delay after a gate has closed (the shorter one with `detach.soon`), and time within which a thread must then wait for
+// the GPU. An event may be older than the last work in its stream: a wait for one counts only after the longer delay.
 static const u64 DETACH_AFTER_NS = 500000000, DETACH_SOON_NS = 50000000, DETACH_WANT_NS = 3000000000;
-// If a program does not wait for the GPU, another attempt is made later; the pause doubles each time.
+// If a program does not wait for the GPU, another attempt is made later; the pause doubles each time. A program that
+// has made no call for DETACH_QUIET_NS is idle instead: the next attempt is made at its next call.
 static const u64 DETACH_PAUSE_NS = 10000000000, DETACH_QUIET_NS = 1000000000;
 enum { DETACH_LOOKS_MS = 10 };
 
@@ -45,7 +46,8 @@ static void detach_watch(u64 t) {
   SET(detach.state, DETACH_WATCHING);
 }
 
-// From here on, only a thread of the program calls CUPTI. `attaching` is held until this is over.
+// From here on, only threads of the program call CUPTI; one of them is to detach it. `attaching` is held until that is
+// done or cancelled.
 static void detach_want(u64 t) {
   u32 id = correlation_now();
   if (id) long_id(id);
@@ -97,7 +99,7 @@ static void detach_give_up(u64 t) {
     detach_cancel(NULL);
     return;
   }
-  // If graphs are launched without being recorded, CUPTI can never be left.
+  // Recording stops now, and graphs that are launched meanwhile rule out a detach, so there is no other attempt.
   detach.pause = detach.pause ? 2 * detach.pause : DETACH_PAUSE_NS;
   detach.retry_at = GET(detach.graph_thread) ? 0 : t + detach.pause;
   detach_cancel("no thread that launches waits for the GPU");
@@ -117,7 +119,7 @@ static u64 detach_look(u64 t) {
     if (!detach_may(t)) SET(detach.state, DETACH_NO);
     else if (detach_refusal()) detach.why_not = detach_refusal(), SET(detach.state, DETACH_NO);
     else if (GET(detach.first_call)) detach_want(t);
-    // A program that makes no calls incurs no cost.
+    // The subscription costs nothing while the program makes no calls, so there is no hurry.
     return GET(detach.first_call) ? DETACH_LOOKS_MS : 100;
   case DETACH_WANTED:
     if (detach_refusal()) detach_cancel(detach_refusal());
@@ -129,15 +131,15 @@ static u64 detach_look(u64 t) {
   }
   return DETACH_LOOKS_MS;
 }
-// Before the process ends, waits a moment for a thread that is leaving CUPTI.
+// Before the process ends, waits up to 10 ms for a thread that is calling cuptiFinalize.
 static void detach_end(void) {
   detach_cancel(NULL);
   for (int i = 0; i < DETACH_LOOKS_MS && GET(detach.state) == DETACH_TAKEN; i++) nap();
   if (GET(detach.state) == DETACH_DONE) detach_finish(clock_now(CLOCK_MONOTONIC));
 }
 
-// Set if this thread's current call began after the request to leave CUPTI: its stream has then finished all recorded
-// work.
+// Callback id of this thread's current wait for the GPU if it began after the detach was requested, else 0. When such a
+// wait returns, its stream has finished all recorded work.
 static __thread u32 wait_began;
 
 // Runs on a thread of the program, in a callback.

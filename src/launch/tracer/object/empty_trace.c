@@ -1,17 +1,17 @@
-// A sentence at the end of a program that `warpscope trace` became, if nothing was recorded of it and its children: the
-// user would otherwise find out later.
+// Prints a message when the program that `warpscope trace` has executed ends and nothing was recorded, neither of it
+// nor of its children: the user would otherwise notice only when opening the trace.
 
 static int is_first_process(void) {
   const char* first = getenv("WARPSCOPE_TRACE_ROOT");
   return first && *first && number_of(first) == (u64)process();
 }
 
-// Programs close standard error, too, and reuse its number.
+// Identity of standard error when the object was loaded: programs close that descriptor, too, and reuse its number.
 static Identity errors;
 __attribute__((constructor)) static void loaded(void) { errors = identity(2); }
 
-// WARPSCOPE_TRACE_ROOT: the process, and when it was started; traces that are older are those of an earlier run. The
-// process may have become another program since.
+// WARPSCOPE_TRACE_ROOT is PID:SECONDS, the process and its start time; older traces are from an earlier run. The
+// variable is inherited across exec, so the process may have become another program since.
 static u64 started_at(void) {
   const char* root = getenv("WARPSCOPE_TRACE_ROOT");
   while (root && *root && *root != ':') root++;
@@ -72,7 +72,7 @@ static int is_removed(File* f) {
   return !(status[2] >> 32);
 #endif
 }
-// A process whose own file could not be created, or was removed while it was written, says so: nobody else can.
+// Reports that this process's own file could not be created, or was removed meanwhile: only this process knows.
 static int own_file_is_lost(const char* to, char* text, u64 room) {
   i32 error = out.not_created ? out.not_created : out.file.bytes ? 0 : out.trouble;
   const char* why = error == EACCES ? "permission denied"
@@ -104,7 +104,7 @@ static void empty_trace_say(void) {
   if (__atomic_exchange_n(&said, 1, __ATOMIC_ACQ_REL)) return;
   int traces = n ? TRACES_OWN : traces_beside(to);
   if (traces == TRACES_OTHERS) return;
-  // Programs for the CPU may load the driver, too.
+  // A loaded driver does not mean that CUDA was used: programs for the CPU may load it, too.
   int driver = traces == TRACES_NONE && dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   if (driver && !getenv("CUDA_INJECTION64_PATH"))
     why = "leave CUDA_INJECTION64_PATH, by which the driver loads the tracer, in its environment";
@@ -123,7 +123,7 @@ static void empty_trace_say(void) {
       to, process());
   errors_say(text, n, sizeof text);
 }
-// For a process that was not recorded at all. The others say it when their trace ends.
+// For a process that was not recorded at all. Other processes print the message when their trace ends (`finish`).
 __attribute__((destructor)) static void empty_trace_at_exit(void) {
   if (!session.ready) empty_trace_say();
 }

@@ -25,15 +25,15 @@ static struct {
   u32 rows;
   // Bytes written so far, including to files that have since been removed.
   u64 bytes;
-  // The errno that ended writing; 0 while the file is being written. That of a file that could not be created.
+  // `trouble`: errno that ended writing, 0 so far. `not_created`: errno if the file could not be created, else 0.
   i32 trouble, not_created;
   // The end block has been written.
   int closed;
   File file;
 } out = { .file = { .fd = -1 } };
 
-// Ring-buffer mode, which keeps only the last seconds: rows go to separate files, in turn. The previous file is
-// complete; older ones are removed.
+// Ring-buffer mode, which keeps only the last seconds: rows go to numbered files, each for `keep_ns`. The current file
+// and the previous one are kept; older ones are removed.
 static struct { u64 keep_ns, began; u32 number; File file; } rolling = { .file = { .fd = -1 } };
 
 // CRC-32 (IEEE 802.3), eight bytes per step.

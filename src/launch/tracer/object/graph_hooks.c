@@ -4,8 +4,8 @@
 // cuGetProcAddress returns, bypass this object (`attach --pid` stops the threads instead).
 
 static struct { volatile u32 inside, subscribing; } instantiations;
-// Longest waits, ms: of the subscription for graphs that are being instantiated, and of these for the subscription,
-// which waits for measured launches.
+// Longest waits, ms: a subscription waits for instantiations in progress, and a new instantiation waits for a
+// subscription in progress, which itself may wait for a measured launch.
 enum { INSTANTIATING_MS = 500, SUBSCRIBING_MS = 3000 };
 static __thread u32 instantiates;
 

@@ -26,7 +26,7 @@ static void graph_nodes_flush(void) {
   graph_nodes.rows = 0, graph_nodes.end = NULL;
 }
 
-// Writes what has been collected.
+// Writes the stacks, samples and graph nodes that were collected since the last time.
 static void stacks_write(void) {
   if (!lock(&stacks.lock)) return;
   stacks_flush(), graph_nodes_flush();

@@ -6,8 +6,8 @@ static const char* host_name(void) {
   return SYSTEM(SYS_UNAME, names_) ? NULL : names_[1];
 }
 
-// The command line when the object was loaded: programs overwrite it later (setproctitle), and a child of fork has its
-// parent's.
+// The command line, read when the object is loaded, because programs may overwrite it later (setproctitle). A child of
+// fork keeps its parent's.
 static char first_words[4096];
 static long first_length;
 __attribute__((constructor)) static void words_keep(void) {
@@ -95,7 +95,7 @@ static void devices_look(void) {
   int n = 0;
   if (!count || !get || !attribute) return;
   int error = count(&n);
-  // The program has called cuInit, which loaded this object: at its end the driver says why that failed.
+  // The program's cuInit loaded this object. If it then failed, ask for its error by another call, at the very end.
   int (*init)(u32) = NULL;
   if (error == CUDA_NOT_INITIALIZED && session.ended) *(void**)&init = lookup(driver, "cuInit");
   if (session.ended) session.cuda_error = (u32)(init ? init(0) : error == CUDA_DEINITIALIZED ? 0 : error);
@@ -180,8 +180,8 @@ static void look_briefly(void) {
   flush(0);
   rings_look(0);
   stacks_write();
-  // The first file of a process contains all of its thread states: it must not grow fast if only the last seconds are
-  // kept.
+  // State blocks go to the first file of a process, which is kept as a whole: it must not grow fast if only the last
+  // seconds of rows are kept.
   if (told == out.bytes || rolling.keep_ns) return;
   settled = 0;
   static Facts f;
@@ -317,7 +317,7 @@ static void control_open(void) {
   else if (s >= 0) file_close(s);
   file_close(at);
 }
-// Time limits for a client to send its command, and for a check of the trace to finish.
+// Time limits for a client to send its command, and for the ticker to carry out a `flush`.
 enum { WORD_MS = 500, HEAR_MS = 1000 };
 static const char* obey(const char* word) {
   if (!strcmp(word, "open")) {
@@ -617,7 +617,7 @@ static void begin_in_child(void) {
   stacks.new_native.rows = 0, stacks.new_native.end = NULL;
   stacks.rows.end = stacks.new_stacks.end = stacks.new_functions.end = stacks.new_modules.end = graph_nodes.end = NULL;
   graph_nodes.rows = 0;
-  // The rings are not mapped here.
+  // The perf_event rings of the parent are not mapped in the child.
   memset(native.rings, 0, sizeof native.rings), native_modules.count = 0;
   instantiations.inside = instantiations.subscribing = 0, instantiates = 0;
   session.ended = 0, gone = 0;

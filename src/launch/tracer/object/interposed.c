@@ -1,5 +1,5 @@
-// The function behind an interposed one, which the program would have called without this object: for calls by name,
-// because the object precedes the libraries that define it (LD_PRELOAD), and for lookups.
+// Finds the function behind an interposed one, that is, the one that the program would have called without this object.
+// Programs reach the interposed ones by name, because LD_PRELOAD puts this object before CUDA's libraries, or by dlsym.
 
 // Dl_info: a module's file and address, and the symbol at an address.
 typedef struct { const char* file; void* base; const char* symbol; void* address; } Where;
@@ -40,7 +40,7 @@ typedef struct {
 } LoadedModule;
 enum { CUDA_FILES = 8 };
 typedef struct { u32 count; char files[CUDA_FILES][512]; } CudaFiles;
-// The loader's lock is not taken here: other threads take it before that of dl_iterate_phdr.
+// Must not call dlopen or dlsym, which take the loader's lock: other threads take it before that of dl_iterate_phdr.
 static int cuda_file_add(const LoadedModule* module, u64 size, CudaFiles* all) {
   (void)size;
   u64 length = module->file ? strlen(module->file) : 0;
@@ -62,8 +62,8 @@ static NOINLINE void* find_behind(const char* symbol, const void* caller) {
   void* own = dladdr(caller, &where) && where.file ? lookup_in(where.file, symbol) : NULL;
   void* next = lookup((void*)RTLD_NEXT, symbol);
   if (next && is_own(next)) next = NULL;
-  // The loader prefers the next one, unless that is of another release of the runtime, which has other versions of
-  // symbols. Another preloaded object that interposes the function precedes all of them.
+  // The loader would choose the next one, unless that belongs to another release of the runtime, whose symbols have
+  // other versions: then it is the caller's own. If the next one is not CUDA's, another preloaded object interposes it.
   if (own && (!next || is_of_cuda(next))) return own;
   return next ? next : lookup_in_cuda(symbol);
 }
@@ -72,7 +72,7 @@ static int unloaded_of(const LoadedModule* module, u64 size, u64* unloaded) {
   if (size >= sizeof *module) *unloaded = module->unloaded;
   return 1;
 }
-// Number of libraries that were unloaded so far: another one may be at the address of a caller or a function now.
+// Number of libraries unloaded so far. Once it changes, the address of a caller or function may be in another library.
 static u64 unloaded_libraries(void) {
   u64 unloaded = 0;
   dl_iterate_phdr((int (*)(void*, u64, void*))unloaded_of, &unloaded);
@@ -101,8 +101,8 @@ static void* function_behind(const char* symbol, const void* caller) {
   return found;
 }
 
-// A function that was looked up is called through an entry of its own, since the same name has been looked up in
-// another library if there are several. Returns NULL if all entries are in use.
+// Returns the entry through which a function that was looked up is called: the same name may be looked up in several
+// libraries, so each function found has an entry of its own. Returns NULL if all entries are in use.
 enum { ENTRIES = 8 };
 typedef struct { void* volatile behind[ENTRIES]; } Entries;
 static void* entry_for(Entries* entries, void* const* functions, void* found) {
@@ -116,17 +116,17 @@ static void* entry_for(Entries* entries, void* const* functions, void* found) {
 }
 #define EACH_ENTRY(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
 
-// Finds what a lookup of an exported name yields without this object, which it must not seem to have: programs ask this
-// way for CUDA. Returns NULL if the next dlsym decides.
+// Finds the result that a lookup of one of the interposed names would have without this object: programs test for CUDA
+// this way, and must not find these names if it is not loaded. Returns NULL if the next dlsym decides.
 static void* looked_up(void* library, const char* symbol, Entries* entries, void* const* functions) {
   void* found = lookup(library, symbol);
   if (!found) return NULL;
   if (!is_own(found)) return library ? entry_for(entries, functions, found) : NULL;
   found = lookup((void*)RTLD_NEXT, symbol);
-  // Without a library, what only some libraries see is not found.
+  // A lookup without a library (RTLD_DEFAULT) does not find libraries that were loaded with a local scope.
   if (library && (!found || is_own(found))) found = lookup_in_cuda(symbol);
   if (found && !is_own(found)) return NULL;
-  // For dlerror.
+  // Fails, so that dlerror reports an error.
   lookup(NULL, "a function of CUDA, which is not loaded");
   return NOT_FOUND;
 }

@@ -14,7 +14,7 @@
 // attaching (activity.c) protects the search for CUPTI and the subscription, at the start or when a gate first opens:
 // CUPTI's function pointers, `subscription`, `cupti_version`, `session.library`, `session.reason`,
 // `session.per_thread`, `session.by_callbacks`, and the tables of chosen functions. `session.attached` publishes them
-// to readers without the lock. The ticker holds it while it waits for a thread of the program to leave CUPTI
+// to readers without the lock. The ticker holds it while it waits for a thread of the program to call cuptiFinalize
 // (detach.c); afterwards, the ticker resets `session.recording`, `session.heard` and `launch_heard`, which no thread
 // uses during that time.
 //
@@ -77,12 +77,13 @@
 //   - for longer than LOCK_MS: a handler that jumps out of the tracer never releases its locks;
 //   - at the process's end, on the thread that writes the end, for longer than END_NS in total.
 // A gate that opens with a launch acquires switching while its thread may hold measure.lock, which violates the order:
-// both waits are bounded. Data under a lock stays usable after every single store: an entry is filled before it is
-// counted.
+// there is no deadlock, because both waits are bounded. Data under a lock stays usable after every single store, even
+// if the lock is taken over: an entry is filled before it is counted.
 //
 // A thread that holds a lock cannot be cancelled, not even asynchronously.
 
-// `owner` is a kernel thread id; `given_up` is an owner that held the lock for too long, until it releases the lock.
+// `owner` is a kernel thread id. `given_up` is an owner that held the lock for too long: until it releases the lock,
+// nobody waits for it any more.
 typedef struct { u32 owner, given_up; } Lock;
 
 enum { SPINS = 100, LOCK_MS = 10000 };
@@ -113,8 +114,8 @@ static int is_leaving(u32 thread) {
   return 0;
 }
 
-// The cancellation type is also changed: glibc (seen with 2.36) ends a thread that has become uncancellable by the time
-// the signal of an asynchronous cancellation arrives, but not if its type is deferred by then.
+// Disabling cancellation is not enough: if an asynchronous cancellation is under way, glibc (seen with 2.36) ends the
+// thread when its signal arrives, even though cancellation is disabled by then, unless the type is deferred.
 enum { PTHREAD_CANCEL_DISABLE = 1, PTHREAD_CANCEL_DEFERRED = 0 };
 static __thread int uncancelled, cancel_state, cancel_type;
 static void cancel_hold(void) {
@@ -171,7 +172,7 @@ static int lock(Lock* l) { return lock_patiently(l, SPINS, LOCK_MS); }
 static int lock_within(Lock* l, u64 ms) { return lock_patiently(l, 0, ms); }
 static int lock_soon(Lock* l) { return lock_patiently(l, SPINS, 20); }
 
-// Releases a lock of the code that this thread interrupted, for a signal handler that does not return to it.
+// Releases a lock that this thread held when a signal interrupted it, for a handler that never returns to that code.
 static void lock_abandon(Lock* l) {
   u32 owner = tid();
   __atomic_compare_exchange_n(&l->owner, &owner, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);

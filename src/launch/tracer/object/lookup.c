@@ -12,7 +12,7 @@ static const u64 RTLD_NEXT = ~0ul;
 static void* const NOT_FOUND = (void*)1;
 // Other preloaded objects may interpose dlsym, too; theirs has no version, and any version matches it.
 static void find_next_dlsym(void) {
-  // A version that does not exist costs an allocation, which may look a function up itself.
+  // The version that all releases have comes first: a failed lookup allocates memory, and an allocator may call dlsym.
 #if defined(__aarch64__)
   static const char* const VERSIONS[] = { "GLIBC_2.17", "GLIBC_2.34" };
 #else
@@ -35,7 +35,7 @@ static void* looked_up_instantiation(void* library, const char* symbol);
 void* interposed_dlsym(void* library, const char* symbol) {
   if (UNLIKELY(!next_dlsym)) find_next_dlsym();
   if ((u64)library == RTLD_NEXT || !symbol || *symbol != 'c' || symbol[1] != 'u') return NULL;
-  // Those without a library find this object's functions anyway.
+  // Lookups without a library (RTLD_DEFAULT) find this object's functions anyway.
   if (!strncmp(symbol, "cupti", 5)) return library ? looked_up_client(library, symbol) : NULL;
   if (strstr(symbol, "GraphInstantiate")) return looked_up_instantiation(library, symbol);
   return strstr(symbol, "Profiler") ? looked_up_profiler(library, symbol) : NULL;

@@ -11,7 +11,7 @@ enum { NATIVE_MODULES = 2048, BUILD_ID = 32, ELF_HEADER = 64, PROGRAM_HEADER = 5
 typedef struct {
   // Addresses of the code, and of the ELF header.
   u64 start, end, header;
-  // Device and inode tell it from another file at the same address; then the name of the file (a string).
+  // Device and inode, which distinguish it from another file at the same address, and the string id of its path.
   u64 device, node;
   u32 path;
   // Number of the module in the trace; 0 until a stack refers to it.
@@ -26,7 +26,7 @@ typedef struct {
   u64 file_bytes, file_time;
   u32 build_id_bytes;
   u8 build_id[BUILD_ID];
-  // Hash of the ELF header, which shows that another module took its place.
+  // Hash of the ELF header: once it changes, another module has taken this one's place.
   u64 hash;
   int is_used;
   // Set for this object.
@@ -38,7 +38,8 @@ static struct {
   u32 count;
   // Incremented when the list changes: what was derived from it is then outdated.
   u32 turn;
-  // Monotonic times at which the list may be read again, and of the last check.
+  // Monotonic time from which the list may be read again, current interval between readings, and time of the last
+  // native_modules_check; all in ns.
   u64 next, after, checked;
   int is_changed;
 } native_modules;

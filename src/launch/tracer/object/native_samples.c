@@ -1,12 +1,12 @@
-// Samples of native code. The kernel samples threads that run (perf_event_open): each time that a thread has used the
-// processor for as long as a sample stands for, it copies the thread's registers and the top of its stack to a ring,
-// which the ticker empties. A thread that waits in a system call needs no such copy: its stack holds still, and the
-// kernel says where it entered the call.
+// Samples of native code. The kernel samples running threads (perf_event_open): each time a thread has used one
+// sampling period of processor time, it copies the thread's registers and the top of its stack to a ring, which the
+// ticker empties. A thread that waits in a system call needs no such copy: its stack does not change, and the kernel
+// reports its program counter and stack pointer.
 
 #if defined(__x86_64__)
 enum { SYS_PERF_EVENT_OPEN = 298 };
-// The order in which the kernel has registers (enum perf_event_x86_regs), as DWARF numbers; the flags and segments
-// between them are not asked for.
+// DWARF numbers of the registers in the order of the kernel's samples (enum perf_event_x86_regs); the flags and segment
+// registers in between are not requested.
 static const u8 SAMPLED_REGISTERS[] = { 0, 3, 2, 1, 4, 5, 6, 7, 16, 8, 9, 10, 11, 12, 13, 14, 15 };
 static const u64 SAMPLED_MASK = 0x1fful | 0xfful << 16;
 enum { SAMPLED_COUNTER = 16 };
@@ -18,7 +18,7 @@ static const u64 SAMPLED_MASK = 0x1fffffffful;
 enum { SAMPLED_COUNTER = 32 };
 #endif
 
-// Threads whose Python stacks are sampled need no native ones.
+// By default (STACKS_THAT_SUIT), native stacks are sampled only in programs without Python.
 static int samples_python(void) { return python.minor && stacks.which != STACKS_OF_NATIVE; }
 static int samples_native(void) {
   return stacks.which >= STACKS_OF_NATIVE || (stacks.which == STACKS_THAT_SUIT && !python.minor);
@@ -46,13 +46,13 @@ typedef struct {
   u32 thread;
   u64* ring;
   u64 bytes;
-  // Processor time that no sample stands for yet, ns.
+  // Processor time that no sample accounts for yet, ns.
   u64 owed;
 } NativeRing;
 
 static struct {
   NativeRing rings[SAMPLED];
-  // Error number of the first thread that the kernel does not sample, and of the reservation of memory for a ring.
+  // Errno of the first perf_event_open that failed (later threads are not tried), and of mapping a ring; 0 if none.
   i32 refused, no_memory;
   // Set if time in the kernel is sampled, too.
   int sees_kernel;
@@ -67,8 +67,8 @@ static void native_rings_close(void) {
   for (u32 i = 0; i < SAMPLED; i++) ring_close(&native.rings[i]);
 }
 
-// Begins to sample a thread. The event lives as long as its memory is mapped, so that it takes no descriptor of the
-// program's.
+// Begins to sample a thread. The event lives as long as its ring is mapped, so its descriptor is closed at once and
+// does not count against the program's limit.
 static void ring_open(NativeRing* r, u32 thread, u64 period) {
   static const u32 SIZES[] = { 16, 4 };
   PerfEvent e = { .type = PERF_SOFTWARE, .size = sizeof e, .config = PERF_TASK_CLOCK, .period = period,
@@ -77,7 +77,7 @@ static void ring_open(NativeRing* r, u32 thread, u64 period) {
   *r = (NativeRing){ .thread = thread };
   if (native.refused) return;
   i64 file = -EACCES;
-  // Users may not sample what the kernel does for them, unless the administrator allows it.
+  // Users may not sample time inside the kernel unless the administrator allows it: try again without it.
   for (int tries = 0; tries < 2 && (file == -EACCES || file == -EPERM); tries++) {
     if (tries) e.flags |= EXCLUDES_KERNEL;
     file = SYSTEM(SYS_PERF_EVENT_OPEN, &e, thread, -1, -1, PERF_HEAD);
@@ -140,8 +140,8 @@ static int record_unwind(const u8* record, u64 bytes, u64* time, u64 monotonic) 
   return 1;
 }
 
-// Takes the samples of a thread out of its ring; `took` is the processor time since this was done before, `time` and
-// `monotonic` the present. Returns 1 if the kernel samples the thread.
+// Takes the samples of a thread out of its ring; `took` is the processor time that it used since the last call, `time`
+// and `monotonic` are the current time on both clocks. Returns 1 if the kernel samples the thread.
 static int native_ring_samples(u32 i, u32 thread, u64 took, u64 time, u64 monotonic) {
   static u8 record[RECORD_LARGEST];
   u64 period = stacks.every_us * 1000ul;
@@ -167,8 +167,8 @@ static int native_ring_samples(u32 i, u32 thread, u64 took, u64 time, u64 monoto
     }
     if (type == PERF_LOST) native.lost++;
     if (type == PERF_SAMPLE && bytes <= sizeof record) {
-      // The record is read where it is, because most of the stack in it is not needed, unless it continues at the
-      // ring's beginning.
+      // The record is read in place, because most of its stack is not needed; it is copied only if it wraps around to
+      // the ring's beginning.
       u64 from = tail % size, first = size - from < bytes ? size - from : bytes;
       if (first < bytes) memcpy(record, data + from, first), memcpy(record + first, data, bytes - first);
       if (record_unwind(first < bytes ? record : data + from, bytes, &at, monotonic))
@@ -177,7 +177,7 @@ static int native_ring_samples(u32 i, u32 thread, u64 took, u64 time, u64 monoto
     tail += bytes;
   }
   SET(r->ring[RING_TAIL], tail);
-  // Time in the kernel that may not be sampled, and that of samples which were lost, counts without a stack.
+  // Processor time without samples, because it was in the kernel or samples were lost, is recorded without a stack.
   r->owed += took;
   r->owed -= samples_ * period < r->owed ? samples_ * period : r->owed;
   for (; r->owed > 4 * period; r->owed -= period) sample_put(thread, time, 0, RUNS);

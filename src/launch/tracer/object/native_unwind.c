@@ -19,7 +19,7 @@ static void register_set(Registers* r, u32 number, u64 value) {
   if (number < REGISTERS) r->value[number] = value, r->known |= 1ul << number;
 }
 
-// The registers of this thread, in the function that this is part of.
+// Callee-saved registers, stack pointer and program counter of this thread, in the function into which this is inlined.
 static inline __attribute__((always_inline)) Registers registers_here(void) {
   Registers r = { .known = KEPT_REGISTERS | 1ul << STACK_POINTER };
 #if defined(__x86_64__)
@@ -74,7 +74,7 @@ static int stack_word(u64 at, u64* word) {
 
 // ---- Call frame information.
 
-// Bytes that were read from an address.
+// Cursor over bytes that were read from the program's memory; `address` is the program's address of `at`.
 typedef struct { const u8 *at, *end; u64 address; int is_bad; } Bytes;
 
 static u64 take_bytes(Bytes* b, u32 bytes) {
@@ -140,7 +140,7 @@ typedef struct {
 enum { ROWS_KEPT = 2048, ROWS_NESTED = 8, LONGEST_ENTRY = 4096 };
 static struct {
   UnwindRow* rows;
-  // The turn of the module list that the rows are from.
+  // `native_modules.turn` for which the rows are valid.
   u32 turn;
 } unwinding;
 
@@ -407,7 +407,7 @@ static int call_before(u64 address, u64* target) {
 }
 
 enum { FRAME_SEARCH = 32 << 10, FRAME_LARGEST = 8 << 20 };
-// Size of a function's frame between its stack pointer and its frame pointer, from how it begins.
+// Size of a function's frame between its stack pointer and its frame pointer, according to its prologue.
 static u64 frame_size(const UnwindRow* row) {
   u64 bytes = 0;
 #if defined(__x86_64__)
@@ -430,8 +430,8 @@ static u64 frame_size(const UnwindRow* row) {
 #endif
   return bytes;
 }
-// Returns 1 if the frame pointer of a signal handler may have this value: the system called it, and it returns to the
-// function that ends the signal.
+// Returns 1 if `at` may be the frame pointer of a signal handler: the kernel called it, so its return address is in the
+// function that ends signal handling (sigreturn).
 static int is_handler_pointer(u64 at, u64* back) {
   static UnwindRow row;
   if (at & 7 || !stack_word(at + 8, back)) return 0;
@@ -439,8 +439,8 @@ static int is_handler_pointer(u64 at, u64* back) {
   row = (UnwindRow){ .pc = *back };
   return m && row_find(m, *back, &row) && row.is_signal;
 }
-// Determines if a return address lies beside a value of a function's frame pointer; `sure` is set if it follows a call
-// of this function.
+// Returns 1 if `at` may be the frame pointer of the function of `row`, because the word above it is a return address;
+// `sure` is set if that address follows a direct call of this very function.
 static int is_frame_pointer(const UnwindRow* row, u64 at, u64* back, int* sure) {
   u64 target = 0;
   if (at & 7 || !stack_word(at + 8, back)) return 0;
@@ -450,9 +450,9 @@ static int is_frame_pointer(const UnwindRow* row, u64 at, u64* back, int* sure) 
   *sure = call == CALL_DIRECT && target == row->start;
   return call != CALL_UNKNOWN;
 }
-// The frame pointer of a function of which only the stack pointer is known: of a thread that waits in a system call,
-// nothing else is. Such a function stores its caller's frame pointer and return address in its own frame. What it
-// called before may have left the same, but not with a return address after a call of this very function.
+// Finds the frame pointer of a function for which only the stack pointer is known, as in a thread that waits in a
+// system call. The function has stored its caller's frame pointer and return address in its frame. Functions that it
+// called earlier may have left such pairs, too, but not with a return address after a call of this very function.
 static int frame_pointer_find(const Registers* r, const UnwindRow* row, u64* result) {
   // Frame pointers found before, with the return address beside them.
   static struct { u64 sp, pc, frame, back; } found[64];
@@ -506,7 +506,7 @@ static struct {
 } native_walk;
 
 enum { STEP_LOST = 0, STEP_DONE, STEP_LAST };
-// Moves to the caller. `pc` is the address that decides the rules.
+// Moves to the caller by the rules in `row`; STEP_LOST if they need a register or memory that is not known.
 static int unwind_step(Registers* r, const UnwindRow* row) {
   Registers caller = { .known = 0 };
   u64 cfa, sp = r->value[STACK_POINTER];
@@ -563,7 +563,7 @@ static int unwind_step(Registers* r, const UnwindRow* row) {
 static void native_unwind(Registers r, u64 monotonic) {
   native_walk.depth = 0, native_walk.is_whole = 0;
   stack_memory.bytes = 0;
-  // The address of a call is the one before that to which it returns.
+  // Subtracted from a return address, which follows its call, to get an address inside the call instruction.
   u64 before = 0;
   while (native_walk.depth < NATIVE_FRAMES) {
     u64 pc = r.pc - before;

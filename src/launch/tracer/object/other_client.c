@@ -22,7 +22,7 @@ static const u8* times_of(u32 kind) {
   return NULL;
 }
 
-// One point in time on both clocks: uses the reading that took the least time, out of three.
+// Reads one point in time on both clocks: of three readings, uses the one that took the least time.
 static void clocks_read(u64* cupti, u64* own) {
   u64 best = ~0ul;
   for (int i = 0; i < 3; i++) {
@@ -50,7 +50,8 @@ static void other_turn(void* context, u32 stream) {
   if (full && other.done) other.done(context, stream, full, was, other.used);
   other.buffer = next, other.size = next ? size : 0, other.used = 0;
 }
-// The same on a thread of the client, which may hold locks of its own or of CUPTI: its callbacks run without our locks.
+// Does the same on a thread of the client. The thread may hold locks of its own or of CUPTI, so the client's callbacks
+// are called without our locks.
 static void other_exchange(int more, int only_first) {
   u8 *next = NULL, *full = NULL;
   u64 size = 0, most = 0, was = 0, used = 0;
@@ -93,7 +94,8 @@ static void other_give(void* context, u32 stream, u8* bytes, u64 valid) {
   u64 ended = GET(other.ended), cupti = 0, own = 0;
   if (LIKELY(!ended) || !GET(other.records)) return;
   if (ended != ~0ul && !GET(other.alone) && clock_now(CLOCK_MONOTONIC) > ended + OTHER_GRACE_NS) return;
-  // The client may be gone when the tracer ends, but not if this is one of the client's threads.
+  // When the ticker flushes at the end of the process, the client may be gone, so its callbacks are not called. If one
+  // of the client's threads flushes, it still exists.
   int quiet = GET(ending) && tid() == GET(ticker);
   if (other.clock) clocks_read(&cupti, &own);
   if (!lock(&other.lock)) return;
@@ -157,7 +159,7 @@ static int other_resolve(void* next) {
   return 1;
 }
 
-// The ticker, which may be leaving CUPTI, and threads that are subscribing have priority.
+// Takes `attaching` for a client. `detach.waiting` makes the ticker cancel a detach that has not begun.
 static int other_hold(void) {
   ADD(detach.waiting, 1);
   poke();
@@ -261,8 +263,8 @@ EXPORT Result other_subscribe(void** handle, OnCall f, void* user) {
   return r;
 }
 
-// The second version makes records of its own kind, which the tracer's subscription does not have; clients fall back to
-// the first one.
+// cuptiSubscribe_v2 yields other records, which the tracer's subscription does not provide, so it is refused; clients
+// fall back to cuptiSubscribe.
 EXPORT Result other_subscribe_v2(void** handle, OnCall f, void* user, void* options) NAMED("cuptiSubscribe_v2");
 EXPORT Result other_subscribe_v2(void** handle, OnCall f, void* user, void* options) {
   void* next = NEXT(other_subscribe_v2);
@@ -448,7 +450,7 @@ EXPORT Result other_timestamp(u64* t) {
   return OK;
 }
 
-// The client leaves; CUPTI stays if the tracer uses it.
+// Detaches the client; CUPTI itself is finalized only if the tracer is not attached to it.
 EXPORT Result other_finalize(void) NAMED("cuptiFinalize");
 EXPORT Result other_finalize(void) {
   void* next = NEXT(other_finalize);
@@ -465,7 +467,7 @@ EXPORT Result other_finalize(void) {
   if (session.attached) other_domains_leave();
   else {
     SET(other.alone, 0), subscription = NULL;
-    // The ids start over, as they do after the tracer has left CUPTI.
+    // CUPTI's correlation ids start over, as they do after the tracer's own detach.
     session.id_base = (u32)newest_id;
     ADD(detach.count, 1);
     r = CALL_NEXT(next, (void));
@@ -490,7 +492,7 @@ static void* looked_up_client(void* library, const char* symbol) {
       SET(b->base, base_of(found));
       SET(b->function, found);
     }
-    // Another copy of the library than that of an earlier client.
+    // An earlier client used another copy of the library: share only if the tracer's library can serve both.
     if (b->function != found && !(session.attached && in_tracer_library(found, symbol))) return NULL;
     return OWN[id];
   }

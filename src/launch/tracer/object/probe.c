@@ -1,5 +1,5 @@
-// A look at the driver and at libcupti, for `warpscope doctor`: in a process of its own, which ends with it. Prints
-// pairs of key and value.
+// Probes the driver and libcupti for `warpscope doctor`: runs when this object is loaded into a process made for it,
+// prints a key and a value per line, and ends that process.
 
 static void probe_say(const char* key, u64 value, const char* text) {
   char line[700];

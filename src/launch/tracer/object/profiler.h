@@ -1,5 +1,5 @@
-// The parts of CUPTI's profiler that are used (12.6 and later), in our own declarations: the host API plans counters
-// for a chip and evaluates them, and the range profiler collects them around launches. Each function takes one
+// Our own declarations of the parts of CUPTI's profiler (12.6 and later) that the tracer uses: the host API plans
+// counters for a chip and evaluates them, and the range profiler collects them around launches. Each function takes one
 // structure, whose first two fields are its size and NULL. Fields were only ever added at the end; the sizes here are
 // those of 12.6, which all later versions accept.
 

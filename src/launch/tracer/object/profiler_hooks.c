@@ -12,7 +12,8 @@ static int switch_profiler(void* function, int on) {
   *(void**)&next = function;
   if (on) profiler_gate(1);
   int result = next ? next() : 0;
-  // The first CUDA call starts the tracer. If CUPTI has reported the call, the gate is already in the right state.
+  // Again, because the call may have been the first CUDA call, which starts the tracer. If CUPTI has reported the call,
+  // the gate is already in the right state.
   profiler_gate(on);
   return result;
 }
@@ -45,7 +46,7 @@ static void* looked_up_profiler(void* library, const char* symbol) {
 }
 
 // True for PyTorch programs, which call the functions by name, if this object precedes the library. Other programs may
-// be statically linked with them.
+// link the functions statically, which bypasses this object.
 static int profiler_is_heard(void) {
   return lookup(NULL, "cudaProfilerStart") == (void*)cudaProfilerStart &&
     dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_NOLOAD);

@@ -169,7 +169,7 @@ static int measure_lock(int passes) {
     // Another owner has the lock now, or a launch is being replayed: restart the count.
     if (measure.replaying || turn != measure.turns) began = clock_now(CLOCK_MONOTONIC), turn = measure.turns;
     u64 waited = clock_now(CLOCK_MONOTONIC) - began;
-    // No thread waits from now on: with many threads, one of them would always be waiting.
+    // From now on, launches pass without waiting: otherwise, with many threads, at least one would always be waiting.
     if (passing == PASS_LATER && waited > PASS_MS * 1000000ul)
       __atomic_compare_exchange_n(&measure.passing, &later, PASS_NOW, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     if (waited > (measure.on_ticker ? TICKER_MS : LAUNCH_MS) * 1000000ul) {

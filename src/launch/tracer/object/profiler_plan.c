@@ -105,7 +105,7 @@ static int set_images(Set* g) {
       .data = g->clean));
 }
 
-// Written before the first values of the sets.
+// Writes the metrics and the number of passes of each set, which must precede the first values.
 static void sets_write(void) {
   static u8 data[64 << 10];
   for (u32 i = 0; i < SETS; i++) {

@@ -36,7 +36,7 @@ static void measure_write(void) {
   for (u32 i = 0; i < measure.length; i++) {
     const Inside* in = &inside[i];
     Wanted* w = wanted_known(&in->shape);
-    // A launch that was not repeated in the same order is tried once more.
+    // A launch that was not repeated in the same order is tried again; from the third attempt on, it counts as done.
     if (w && (in->good || w->attempts[measure.set] > 2)) w->done[measure.set]++;
     if (!in->good || info.ranges != measure.length) continue;
     cuptiProfilerHostEvaluateToGpuValues_P value;
@@ -104,7 +104,7 @@ static int sweep_begin(int only_asked, u64 t) {
     u32 set = step < SWEPT ? step : SET_FIRST;
     const Wanted* first = NULL;
     measure.round = step < SWEPT ? 0 : step - SWEPT + 1;
-    // Samples are cheaper than the remaining metrics.
+    // Stall samples are cheaper than the remaining metrics, so they are taken first.
     if (step == SET_REST && sampling_begin(t)) return 1;
     if (!sets[set].count) continue;
     if (measure.round && t - measure.swept_at < ROUND_MS * 1000000ul) break;
@@ -194,7 +194,7 @@ static void measure_look(int last) {
   if (measure.state == MEASURE_ARMED && t - measure.armed_at >= ARMED_MS * 1000000ul) {
     measure.state = MEASURE_IDLE;
     int left = measure.leaving;
-    // There was no launch that could have disabled the profilers.
+    // No launch came that could have disabled the profilers, so the ticker does it.
     if (left) give_back();
     if (!left && measure.sampling && ++stalls.missed > MOST_WAITED) {
       // The launch is not repeated; a repeated request is still noticed.
@@ -329,7 +329,7 @@ static const char* measure_ask(const char* kernel) {
       measure.why_not ? measure.why_not : "the trace was started without a plan");
     return answer;
   }
-  // CUPTI must not be left during this time.
+  // Prevents a detach from CUPTI during this time.
   __atomic_fetch_add(&detach.waiting, 1, __ATOMIC_SEQ_CST);
   const char* said = session_attach() ? measure_take(kernel) : NULL;
   ADD(detach.waiting, (u32)-1);

@@ -1,6 +1,6 @@
 // Windows of the range profiler. All functions run on a thread of the program, with measure.lock held.
 
-// Records profiler overhead that has not been written yet.
+// Notes the time that a window or another step of the profiler took, ns; the ticker writes it as overhead.
 static void window_took(u32 thread, u64 took) {
   u32 at = measure.closed_count % COUNT(measure.closed);
   measure.closed[at].start = measure.opened, measure.closed[at].took = took, measure.closed[at].thread = thread;
@@ -84,7 +84,7 @@ static void window_close(void) {
   Result r = ASK(cuptiRangeProfilerStop, stop, .object = measure.object);
   measure.passing = PASS_NOT;
   if (r == OK) r = ASK(cuptiRangeProfilerDecodeData, decode, .object = measure.object);
-  // Excludes the time during which nothing was launched.
+  // Excludes the time from the return of the last launch to the closing, during which nothing was launched.
   u64 took = measure.left_at - measure.opened_at + clock_now(CLOCK_MONOTONIC) - began;
   window_took(inside[0].thread, took);
   measure.windows++;

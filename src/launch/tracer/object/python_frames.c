@@ -327,7 +327,7 @@ static int frames_walk(PythonThread* t, const u8* frame) {
     i32 offset = (i32)word_at(bytes, at->frame_instruction);
     if (python.minor == 10) offset *= 2;
     if (python.minor > 10) offset = (i32)(word_at(bytes, at->frame_instruction) - (u64)code - at->code_bytes);
-    // Any address is accepted until the code object is read.
+    // Any address is accepted here; codes_read rejects what is not a code object.
     const u8* head = is_again(t, frame, code, &from) ? NULL : code;
     if (!code) return 0;
     walk.frames[walk.depth++] = (PythonFrame){ frame, code, head, offset };
@@ -360,7 +360,7 @@ static int python_walk(PythonThread* t, u64 time) {
     if (!state || thread_of_state(state) != t->thread) return t->state = NULL, t->depth = 0, 0;
     if (!frames_walk(t, python_frame(t, state))) continue;
     const u8* found = walk.depth ? walk.frames[walk.depth - 1].address : NULL;
-    // In a deeper stack, the outermost frames are not seen.
+    // The outermost frame of a stack that was cut off at FRAMES is not known, so it is not compared.
     alike = found == t->root || walk.cut ? ALIKE : found == root ? alike + 1 : 1;
     root = found;
   }

@@ -60,7 +60,8 @@ static struct {
   u32 sweeping, sampling, set, pass, length, count, useless, replayed, configured, waited;
   Shape start;
   volatile u32 capturing;
-  // Correlation ids of measured launches, because records arrive up to a second later.
+  // `recent`: correlation ids of measured launches, because records arrive up to a second later. `deaf`: set once the
+  // callbacks have been disabled because measuring has ended.
   u32 recent[8192], deaf;
   // Closed windows that have not been written yet.
   struct { u64 start, took; u32 thread; } closed[64];
@@ -82,8 +83,8 @@ static struct {
   // `on_ticker`: the ticker holds the lock. `stuck`: a launch waited for the lock for too long, and measuring has
   // ended.
   volatile int on_ticker, stuck;
-  // CUPTI may be waiting for launches in progress: they pass without the lock, immediately or after a while, unless
-  // launches are being counted.
+  // `passing`: CUPTI may be waiting for launches in progress, which therefore pass without the lock, immediately or
+  // after a while (PASS_…), unless launches are being counted (`numbered`).
   volatile int passing, numbered;
   // A launch is being replayed: its memory is restored after each pass, and nothing else may run.
   volatile int replaying;

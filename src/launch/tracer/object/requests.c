@@ -3,7 +3,8 @@
 // Requested grid and block, if the plan specifies them.
 static u32 asked_grid[3], asked_block[3];
 
-// Returns 0 if the table is full, or if the expression does not compile.
+// Adds a request for the next launches of a kernel (`nth` < 0), or for one launch by its 0-based index. Returns 0 if
+// the table is full, the text is empty or too long, or the expression does not compile.
 static int asked_add(const char* text, i64 nth, u32 stalls_) {
   enum { EXTENDED = 1, NO_PLACES = 8 };
   static u32 number;
@@ -44,7 +45,7 @@ static int same_size(const u32* wanted, const u32* size) {
   return 1;
 }
 
-// `s` is the shape of the launch, including grid and block.
+// Returns true if a request is open and this launch matches its name or expression, its grid and its block.
 static int is_named(Asked* a, const char* symbol, const Shape* s) {
   if (a->state != ASKED_OPEN || !symbol || !same_size(a->grid, s->grid) || !same_size(a->block, s->block)) return 0;
   return a->pattern.given ? pattern_fits(&a->pattern, symbol) : is_symbol(a->exact, symbol);
@@ -84,7 +85,7 @@ static void asked_look(int due) {
   u32 open = 0;
   for (u32 i = 0; i < ASKED; i++) {
     Asked* a = &asked_kernels[i];
-    // Gives up on a kernel that is launched only from graphs, for example.
+    // Gives up if none of many launches could be measured, for example because all are captured into graphs.
     if (a->state == ASKED_OPEN && a->nth < 0 && a->refused == a->seen && a->seen >= MOST_REFUSED)
       a->state = ASKED_REFUSED;
     if (a->state == ASKED_OPEN && a->nth < 0 && a->seen && !due && measure.windows) a->state = ASKED_DONE;

@@ -1,9 +1,9 @@
 // Short recordings at random times (`trace --overhead`), from which totals of the whole run are estimated. Each
-// recording subscribes to CUPTI, records for a moment and leaves CUPTI again (detach.c), so that the program incurs no
-// other cost. Their spacing depends on their cost and on the share of time that they may take.
+// recording subscribes to CUPTI, records for a moment and detaches again (detach.c), so the program is not slowed down
+// in between. Their spacing follows from their measured cost and the share of time that they may take.
 
 static const u64 SAMPLE_NS = 100000000, SAMPLE_LEAVE_NS = 50000000;
-// Maximum cost of recording, in percent of its duration: vLLM 0.26 with every graph node recorded on an H100.
+// Maximum cost of recording, in percent of its duration: seen with vLLM 0.26, every graph node recorded, on an H100.
 enum { SAMPLE_COST_PERCENT = 25 };
 // Cost of the first recording, until it is measured: subscribing took 14 to 42 ms on an H200.
 static const u64 SAMPLE_FIRST_NS = 40000000;
@@ -50,14 +50,14 @@ static u64 samples_look(u64 t) {
     gate_set(0, "its time is over", 0);
     samples.next_at = t + sample_pause();
   }
-  // The time until CUPTI was left is included in the cost of the next recordings. Recording costs nothing while the
+  // The time that the detach took is included in the cost of the next recordings. Recording costs nothing while the
   // program makes no calls.
   if (samples.seen_left != GET(detach.count)) {
     samples.seen_left = detach.count;
     u64 from = GET(detach.first_call) > GET(gate.closed_at) ? GET(detach.first_call) : GET(gate.closed_at);
     samples.leave_ns = detach.left_at > from ? detach.left_at - from : 0;
   }
-  // If CUPTI cannot be left, the program pays for the subscription until it ends, so no more cost is added.
+  // If CUPTI cannot be detached, the program pays for the subscription until it ends, so no more cost is added.
   if (GET(session.attached) && detach.why_not && !detach.retry_at) return 1000;
   int leaves = GET(detach.state) == DETACH_WANTED || GET(detach.state) == DETACH_TAKEN;
   if (t < samples.next_at) return (samples.next_at - t) / 1000000 + 1;

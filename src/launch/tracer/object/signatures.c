@@ -78,7 +78,7 @@ static void measure_saw(u32 id, const Config* c, const char* text, u64 start, u6
   if (end > last_on[at].end) last_on[at].end = end, last_on[at].config = id, last_on[at].stream = c->stream;
 }
 
-// CUPTI waits for the GPU after each measured launch, with a kernel that has the launch's correlation id.
+// Recognizes CUPTI's own kernel, with which it waits for the GPU after a measured launch: it has the launch's id.
 static int measure_own(u32 correlation, const char* text) {
   if (LIKELY(!measure.windows) || !text || strcmp(text, "WaitNs")) return 0;
   return measure.recent[correlation % COUNT(measure.recent)] == correlation;
@@ -121,7 +121,8 @@ static void measure_choose(u64 t) {
   for (u32 id = 1; id <= count; id++) {
     const Config* c = &configs.list[id];
     total += seen[id].time;
-    // Nodes of graphs are launched together, cooperative kernels wait for themselves, others were launched by kernels.
+    // Skips nodes of graphs, which are launched together, and launches of a special type: the blocks of cooperative
+    // kernels wait for each other, and some kernels were launched by other kernels.
     if (c->graph || c->type || !c->name || !seen[id].launches) continue;
     Shape s = { c->name, { c->grid[0], c->grid[1], c->grid[2] }, { c->block[0], c->block[1], c->block[2] },
       c->dynamic_shared };

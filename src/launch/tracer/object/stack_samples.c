@@ -6,7 +6,7 @@ enum { STACK_FUNCTIONS = 1 << 15, STACK_NODES = 1 << 18, SAMPLED = 32 };
 // Stacks that are sampled: of Python code if an interpreter is found, and else of native code; only of Python code;
 // only of native code; of native code for threads that run no Python code.
 enum { STACKS_THAT_SUIT = 0, STACKS_OF_PYTHON, STACKS_OF_NATIVE, STACKS_OF_BOTH };
-// Values of a sample's last byte.
+// State of the sampled thread: the last byte of a sample.
 enum { RUNS = 0, WAITS_LOCK = 1, WAITS_GIL = 2, WAITS_READ = 3, WAITS_WRITE = 4, WAITS_POLL = 5, WAITS_SLEEP = 6,
   WAITS_CHILD = 7, WAITS_OTHER = 8, WAITS_UNKNOWN = 9, HOLDS_GIL = 64 /* added */ };
 
@@ -17,7 +17,7 @@ static struct {
   Lock lock;
   // Microseconds between samples; 0 if none are taken.
   u32 every_us;
-  // STACKS_…
+  // One of STACKS_THAT_SUIT to STACKS_OF_BOTH.
   u32 which;
   // Time of the last sample on the monotonic clock, and the time since the sample before it.
   u64 at, passed;
@@ -26,7 +26,7 @@ static struct {
   // Entries in the tables, and the last ids, which are never reused.
   u32 functions_held, nodes_held, functions_count, nodes_count;
   PythonThread threads[SAMPLED];
-  // CPU time, stack and wait of the last sample of each thread, and if the stack is one of Python code.
+  // CPU time (ns), stack and wait of the last sample of each thread; `is_python` is set if its stack is a Python stack.
   struct { u64 used; u32 stack, wait; int is_python; } last[SAMPLED];
   u32 count;
   // Encoded rows that have not been written yet.
@@ -34,7 +34,7 @@ static struct {
   struct { u8 data[8 << 10], *end; u32 rows; } new_modules, new_native;
   u64 last_us;
   u32 last_thread, last_stack;
-  // Number of torn stacks, and number of samples taken.
+  // Number of torn stacks, number of samples taken, and time spent on sampling.
   u64 torn, taken, spent_ns;
 } stacks;
 enum { STACKS_EVERY_US = 10000 };
@@ -138,7 +138,7 @@ static u32 stack_of_walk(void) {
   return stack;
 }
 
-// Number of a module as a function of stacks.
+// Id of a module, which takes the place of a function's id in frames whose function is unknown.
 static u32 function_of_module(NativeModule* m) {
   if (m->number) return m->number;
   m->number = ++stacks.functions_count;
@@ -151,9 +151,9 @@ static u32 function_of_module(NativeModule* m) {
   return m->number;
 }
 
-// Number of the function at an address in a module.
+// Id of the function that starts at an address in a module.
 static u32 function_of_native(NativeModule* m, u64 start) {
-  // The table is that of Python functions, in which a module's number stands for a file.
+  // Shares the table of Python functions: the address stands for the code object, and the module's id for the file.
   PythonFunction f = { (const u8*)start, (const u8*)(u64)function_of_module(m), NULL, NULL, 0, 0 };
   if (stacks.functions_held >= STACK_FUNCTIONS * 3 / 4)
     memset(stacks.functions, 0, STACK_FUNCTIONS * sizeof f), stacks.functions_held = 0;

@@ -41,7 +41,7 @@ static int sample_thread(u32 i, u32 thread, u64 used, u64 time, u64 monotonic) {
     stacks.last[i].is_python = stack != 0;
     if (!stack && samples_native() && place.pc) {
       native_unwind(registers_of_wait(place), monotonic);
-      // If the thread went on in the meantime, what was read may be of different times.
+      // If the thread has run in the meantime, its stack may have changed while it was being read.
       struct timespec now_;
       int same = !clock_gettime(clock_of(thread), &now_) &&
         (u64)now_.seconds * 1000000000ul + (u64)now_.nanoseconds == used;
@@ -50,7 +50,7 @@ static int sample_thread(u32 i, u32 thread, u64 used, u64 time, u64 monotonic) {
     }
     stacks.last[i].used = used, stacks.last[i].stack = stack, stacks.last[i].wait = wait;
   }
-  // The kernel has sampled what the thread did while it ran.
+  // The thread was running, and the kernel's own samples already cover that time.
   if (is_sampled && stacks.last[i].wait == RUNS && !stacks.last[i].stack) return 0;
   sample_put(thread, time, stacks.last[i].stack, stacks.last[i].wait);
   return stacks.last[i].wait == WAITS_GIL;

@@ -25,7 +25,7 @@
 #include "profiler_hooks.c"
 #include "graph_hooks.c"
 #include "python_frames.c"
-// Every program loads this object, and few use the following: it is made small instead of fast.
+// Every program loads this object, but few need native stacks, so their code is optimized for size.
 #pragma GCC push_options
 #pragma GCC optimize("Os")
 #include "native_modules.c"

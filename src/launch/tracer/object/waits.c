@@ -1,7 +1,7 @@
 // Waits of threads: the system call that a thread is blocked in, and the place from which it was made.
 
-// The file that contains the system call a thread is in; it stays open for the first threads, because opening it takes
-// longer than everything else that a sample needs.
+// The `syscall` file of a thread in /proc, which contains its current system call. It stays open for the first threads,
+// because opening it takes longer than everything else that a sample needs.
 enum { CALLS_OPEN = 8 };
 typedef struct { int file; u32 thread; Identity is; } CallFile;
 static CallFile call_files[CALLS_OPEN];
@@ -30,12 +30,12 @@ static void call_forget(u32 i) {
   call_files[i] = (CallFile){ -1, 0, { 0, 0 } };
 }
 
-// Place at which a thread entered the system that blocks it: its stack pointer and its program counter, 0 if unknown.
+// Place at which a thread entered the system call that blocks it: stack pointer and program counter, 0 if unknown.
 typedef struct { u64 sp, pc; } WaitPlace;
 
 static WaitPlace wait_place(const char* text, long n) {
   u64 words[2] = { 0, 0 };
-  // They are the last two of the line.
+  // Stack pointer and program counter are the last two fields of the line.
   for (u32 i = 2; i-- > 0;) {
     while (n > 0 && text[n - 1] != 'x') n--;
     const char* p = text + n;
