@@ -107,10 +107,14 @@ impl Target {
     fn check_executable(&self) -> Result<(), Refusal> {
         let mut head = [0_u8; 20];
         let file = std::fs::File::open(format!("/proc/{}/exe", self.pid));
-        if file.and_then(|mut f| io::Read::read_exact(&mut f, &mut head)).is_err() {
-            // A process that has just ended has no executable.
-            self.check_alive()?;
-            return Err(ptrace_refusal(self.pid));
+        match file.and_then(|mut f| io::Read::read_exact(&mut f, &mut head)) {
+            Ok(()) => {}
+            // A process that is ending has no executable any more, some time before it is a zombie.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(Refusal::Gone(self.pid)),
+            Err(_) => {
+                self.check_alive()?;
+                return Err(ptrace_refusal(self.pid));
+            }
         }
         if head[..4] == *b"\x7fELF" && head[4] == 2 && head[18] == MACHINE { Ok(()) } else { Err(Refusal::Architecture { pid: self.pid }) }
     }
