@@ -14,7 +14,7 @@ pub struct Sources {
     code: BTreeMap<String, String>,
     /// Path of the file of each module.
     modules: BTreeMap<Vec<String>, String>,
-    /// Re-exports of a module, by name.
+    /// Path of each re-exported item, by the file that re-exports it and its name there.
     given_out: BTreeMap<(String, String), Vec<String>>,
 }
 
@@ -63,7 +63,7 @@ fn shipped(text: &str) -> String {
                 }
             }
             '\'' => {
-                // A character, unless it is a lifetime.
+                // A character literal, unless it is a lifetime.
                 let next = rest.peek().copied();
                 if next == Some('\\') {
                     rest.next();
@@ -132,7 +132,7 @@ fn expanded(tree: &str) -> Vec<String> {
     out
 }
 
-/// Returns true if a text contains a word.
+/// Returns true if a text contains `word` as a whole identifier.
 fn named(text: &str, word: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| !text[..at].ends_with(part) && !text[at + word.len()..].starts_with(part))
@@ -250,7 +250,7 @@ impl Sources {
         self.names(file).into_iter().chain(own).filter_map(|p| self.defines(&p, 0)).filter(|f| f != file).collect()
     }
 
-    /// Returns uses of layers that a layer may not use.
+    /// Returns each use of a layer that the using layer must not depend on.
     pub fn upward(&self, layers: &[(&str, &[&str])]) -> Vec<String> {
         let mut out = Vec::new();
         for file in self.files.keys() {
@@ -293,7 +293,7 @@ impl Sources {
         out.into_iter().collect()
     }
 
-    /// Returns the files of some layers that contain one of some words.
+    /// Returns the files in `layers` whose code contains any of `words`.
     pub fn naming(&self, layers: &[&str], words: &[&str]) -> Vec<String> {
         let mut out = Vec::new();
         for (file, text) in &self.code {

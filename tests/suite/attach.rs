@@ -30,7 +30,7 @@ fn text(out: &Output) -> String {
     String::from_utf8_lossy(&out.stderr).into_owned()
 }
 
-/// Waits until the program runs its own code.
+/// Waits until the program has mapped libcuda.so, which means that its own code is running.
 fn await_driver(pid: u32) {
     let until = Instant::now() + Duration::from_secs(20);
     while !std::fs::read_to_string(format!("/proc/{pid}/maps")).is_ok_and(|m| m.contains("libcuda.so")) {
@@ -48,7 +48,8 @@ fn attach_for(folder: &Path, pid: u32, seconds: &str, again: bool) -> Option<Pat
         return None;
     }
     assert!(out.status.success(), "{}", text(&out));
-    // The program has loaded CUPTI, and may be going to use it.
+    // The mock has CUPTI loaded, so the first attach must warn that a profiler started by the program sees no kernels;
+    // attaching again must not.
     assert!(text(&out).contains("sees no kernels") != again, "{}", text(&out));
     let named = String::from_utf8(out.stdout).unwrap();
     Some(PathBuf::from(named.lines().last().unwrap()))
@@ -80,12 +81,13 @@ fn a_running_program_is_recorded_left_and_recorded_again() {
     assert_eq!(read(&trace).launches.len(), both.launches.len());
 }
 
-/// If the recorder is killed at any moment, the program keeps running: no thread stays stopped or half-way.
+/// A recorder killed at any moment leaves the program running: no thread stays stopped, or halfway through being
+/// redirected.
 #[test]
 fn a_killed_attach_harms_nobody() {
     let folder = tempfile::tempdir().unwrap();
     let mut started = 0;
-    // Later ones meet the threads while they are held.
+    // The later kills land while the recorder holds the program's threads.
     let moments: Vec<u64> = (0..60).step_by(4).chain((100..700).step_by(50)).collect();
     for &wait_ms in &moments {
         let mut program = start_program(folder.path(), &["rate=1000", "seconds=1", "kinds=2", "beside=1"]);
@@ -104,7 +106,7 @@ fn a_killed_attach_harms_nobody() {
     println!("{started} of {} were loaded when it was killed", moments.len());
 }
 
-/// CUPTI is not subscribed to while a program instantiates graphs, as servers do when they start.
+/// `attach` does not subscribe to CUPTI while the program instantiates CUDA graphs, as servers do when they start.
 #[test]
 fn attaching_waits_until_no_graph_is_instantiated() {
     let folder = tempfile::tempdir().unwrap();
@@ -112,7 +114,8 @@ fn attaching_waits_until_no_graph_is_instantiated() {
     let trace = attach_for(folder.path(), program.id(), "1", false);
     assert_eq!(program.wait().unwrap().code(), Some(5));
     assert!(trace.is_none_or(|t| read(&t).launches.len() > 100));
-    // Graphs are instantiated during the recording, too, but not while CUPTI is subscribed to: the mock would abort.
+    // Graphs are instantiated during the recording, too, but never at the moment of subscribing to CUPTI: the mock
+    // would abort.
     for _ in 0..4 {
         let words = ["instantiating=4000", "seldom=1", "rate=1000", "seconds=2", "kinds=3"];
         let mut program = start_program(folder.path(), &words);
@@ -122,7 +125,7 @@ fn attaching_waits_until_no_graph_is_instantiated() {
     let mut program = start_program(folder.path(), &["instantiating=30000", "rate=1000", "seconds=1"]);
     await_driver(program.id());
     let out = attach(folder.path(), &["--pid", &program.id().to_string(), "--seconds", "1", "-o", "i"]).output().unwrap();
-    // On a busy machine, the thread may be stopped between two graphs.
+    // On a busy machine, the thread may be stopped between two graphs, in which case attaching succeeds.
     let refused = text(&out).contains("instantiating CUDA graphs") || text(&out).contains("(ptrace)");
     assert!(out.status.code() == Some(if refused { 4 } else { 0 }), "{}", text(&out));
     assert!(program.try_wait().unwrap().is_none(), "the program goes on");
@@ -130,8 +133,8 @@ fn attaching_waits_until_no_graph_is_instantiated() {
     program.wait().unwrap();
 }
 
-/// The thread that loads the tracer finds all its registers, flags and its red zone as they were, whichever of its waits
-/// it was taken from.
+/// The thread that is made to load the tracer gets its registers, flags and red zone back unchanged, whichever wait it
+/// was taken from.
 #[test]
 fn a_thread_that_was_redirected_keeps_its_registers() {
     let folder = tempfile::tempdir().unwrap();
@@ -146,7 +149,7 @@ fn a_thread_that_was_redirected_keeps_its_registers() {
     }
 }
 
-/// Signals that arrive while threads are being stopped reach them, also those of the C library.
+/// Signals that arrive while threads are being stopped still reach them, including the C library's own signals.
 #[test]
 fn no_signal_of_the_program_is_lost() {
     let folder = tempfile::tempdir().unwrap();
@@ -172,7 +175,7 @@ fn no_signal_of_the_program_is_lost() {
             program.wait().unwrap();
             return;
         }
-        // It may be ending.
+        // The program may be exiting during this attach.
         assert!(
             out.status.success() || text(&out).contains("does not exist") || !Path::new(&format!("/proc/{pid}/exe")).exists(),
             "{}",
@@ -220,7 +223,7 @@ fn what_cannot_be_attached_to_is_refused_with_the_reason() {
     assert_eq!(wrong.status.code(), Some(2));
 }
 
-/// Waits are not interrupted, hardly a write to a pipe is cut, and nothing is written below a small stack.
+/// Waits are not interrupted, writes to a pipe are hardly ever cut short, and nothing is written below a small stack.
 #[test]
 fn a_program_does_not_notice_that_its_threads_were_stopped() {
     let folder = tempfile::tempdir().unwrap();
@@ -241,14 +244,14 @@ fn a_program_does_not_notice_that_its_threads_were_stopped() {
     }
 }
 
-/// A filter of system calls is told apart from Yama and from programs that cannot be looked into.
+/// A seccomp filter is reported as such, and not mistaken for Yama or for a program that cannot be inspected.
 #[test]
 fn a_filter_of_system_calls_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let mut program = start_program(folder.path(), &["rate=1000", "seconds=30", "kinds=2"]);
     await_driver(program.id());
     let pid = program.id().to_string();
-    // EPERM and ENOSYS.
+    // The filter makes the system call fail with EPERM or with ENOSYS.
     for errno in ["1", "38"] {
         let mut command = Command::new(built().join("sandbox"));
         command.arg(errno).arg(assert_cmd::cargo::cargo_bin!("warpscope")).args(["attach", "--pid", &pid, "--seconds", "1"]);
@@ -265,14 +268,15 @@ fn a_filter_of_system_calls_is_named() {
     program.wait().unwrap();
 }
 
-/// A program that has closed itself to others of its user is told apart from what the system forbids; root may attach.
+/// A program that made itself undumpable, which shuts out its user's other programs, is told apart from a restriction
+/// of the system. Root may attach to it.
 #[test]
 fn a_closed_program_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let mut closed = start_program(folder.path(), &["undumpable=1", "rate=1000", "seconds=30", "kinds=2"]);
     let (pid, until) = (closed.id().to_string(), Instant::now() + Duration::from_secs(20));
     let named = "is closed to other programs of its user";
-    // It closes itself soon after its start.
+    // The program makes itself undumpable soon after it starts.
     let out = loop {
         let out = attach(folder.path(), &["--pid", &pid, "--seconds", "0.1"]).output().unwrap();
         let done = if nix::unistd::geteuid().is_root() { out.status.success() } else { text(&out).contains(named) };

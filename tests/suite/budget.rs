@@ -91,7 +91,7 @@ fn rows_that_matter_least_are_left_out() {
     let left = all.len() - kept.len();
     let sentence = format!("{},{:03} rows left out for the budget", left / 1000, left % 1000);
     assert!(err.contains(&sentence) && err.contains(&format!("all of it: warpscope launches {LLM}")), "{err}");
-    // JSON keeps the rows with the same property.
+    // JSON keeps the longest launches as well.
     let (out, _) = budgeted(&format!("launches {LLM}"), "json", 1000);
     let document: Value = serde_json::from_str(&out).unwrap();
     let kept: Vec<i64> = document["rows"].as_array().unwrap().iter().map(|r| r["duration_ns"].as_i64().unwrap()).collect();
@@ -164,7 +164,7 @@ fn headings_are_bold_where_they_are_seen() {
     }
 }
 
-/// A page is whole with every budget: what does not fit is left out part by part, and counted.
+/// An HTML page is complete under every budget: parts that do not fit are left out whole, and counted.
 #[test]
 fn pages_stay_whole() {
     for command in [format!("triage {LLM}"), format!("hints {ZOO}"), "memory fixtures/torch/memory/leak.pickle.gz".to_owned()] {

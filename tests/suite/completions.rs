@@ -1,4 +1,4 @@
-//! Shell completions.
+//! Shell completions: the words that are offered, and the syntax of the script for bash.
 
 use super::support::{root, run, scratch};
 

@@ -32,7 +32,8 @@ fn kernel(name: &str, correlation: u64, ts: f64, dur: f64) -> Value {
         "args": { "device": 0, "stream": 7, "correlation": correlation, "grid": [64, 1, 1], "block": [256, 1, 1] } })
 }
 
-/// Returns n kernels of 100 µs back to back, each launched 20 µs before; `change` may replace start and duration.
+/// Returns n kernels of 100 µs, one every 110 µs, each launched 20 µs before it starts; `change` may replace start and
+/// duration.
 fn row(n: u64, change: impl Fn(u64, f64, f64) -> (f64, f64)) -> Vec<Value> {
     let mut out = Vec::new();
     for i in 0..n {
@@ -225,8 +226,8 @@ fn kernels_without_times_are_left_out_and_said() {
     }
 }
 
-/// A kernel cannot run past the end of later ones on its stream; early launches by
-/// design and graph branches are left alone.
+/// A kernel cannot outlast later kernels of its stream, so its end is cut. Kernels that are launched early by design,
+/// and branches of graphs, are left alone.
 #[test]
 fn kernels_over_later_ones_of_their_stream_are_cut() {
     for (name, rows, cut) in [

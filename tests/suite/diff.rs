@@ -108,8 +108,8 @@ fn a_promise_stands_beside_what_came_of_it() {
     // Insignificant or tiny differences are not attributed to a change.
     assert_eq!(said(&row(side(10, 430), Some(0.2))), "");
     assert_eq!(said(&row(side(10, 995), None)), "");
-    // A report with counters has predicted gains by each of a kernel's names, none
-    // for healthy kernels; a timeline has none.
+    // A report with counters has predicted gains, listed under each of a kernel's names, but none for healthy kernels.
+    // A timeline has none at all.
     let zoo = read(&root().join("fixtures/hints/zoo_full.ncu-rep.zst")).unwrap();
     let found = predicted_gains(&zoo);
     assert_eq!(found["transpose_conflict"].id, Diagnosis::BankConflicts);
@@ -117,7 +117,7 @@ fn a_promise_stands_beside_what_came_of_it() {
     assert!(predicted_gains(&read(&root().join("fixtures/probe/names.sqlite.zst")).unwrap()).is_empty());
 }
 
-/// Even the smallest table has the times of both runs, of the whole runs or of a step.
+/// Even the narrowest table shows the times of both runs, whether of whole runs or of one step.
 #[test]
 fn a_small_terminal_has_before_and_after() {
     let traces = ["eager_token", "graph_token"].map(|name| root().join(format!("fixtures/trace/{name}.wstrace.zst")));

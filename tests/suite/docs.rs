@@ -60,7 +60,7 @@ fn every_topic_is_named_in_the_readme() {
     assert!(code == 2 && err.contains("did you mean `timeline`?"), "{err}");
 }
 
-/// The first screen of the demo, as saved by the explorer itself.
+/// The picture in the README equals the demo's first screen, as the explorer itself saves it.
 #[test]
 fn the_picture_of_the_readme_is_the_demo() {
     let mut explorer = Explorer::open(&demo_files(), (120, 40));
@@ -115,7 +115,7 @@ fn the_tape_plays_on_the_demo() {
             ("Type", None) if text.contains("warpscope demo") => explorer = Some(Explorer::open(&demo_files(), (120, 40))),
             ("Type", None) => assert_eq!(text, "cargo build --release && clear"),
             ("Enter" | "Wait", None) => {}
-            // The key that starts the program goes to the shell.
+            // The Enter that starts `warpscope demo` goes to the shell.
             ("Enter", Some(_)) if typed == 0 => typed = 1,
             ("Type", Some(e)) => {
                 for c in text.chars() {

@@ -530,7 +530,7 @@ fn make_programs(folder: &Path) {
     let loader = memchr::memmem::find(&program, b"/ld-linux").unwrap();
     let begin = program[..loader].iter().rposition(|&b| b == 0).unwrap() + 1;
     let mut bytes = program.clone();
-    // `/lib64/ld-linux…` or `/lib/ld-linux…`, in a folder that does not exist.
+    // Move the loader (`/lib64/ld-linux…` or `/lib/ld-linux…`) to a folder that does not exist.
     bytes[begin..loader].fill(b'/');
     bytes[loader - 3..loader].copy_from_slice(b"/no");
     write("unloadable", &bytes, 0o755);
@@ -563,7 +563,7 @@ fn what_keeps_the_tracer_out_is_said_once_with_a_way_out() {
     }
 }
 
-/// On a machine that has its own libcupti, that library is tried last, and refused without a driver.
+/// Skipped on a machine with its own libcupti, which would be tried last, and refused without a driver.
 #[test]
 fn a_libcupti_that_cannot_be_used_is_named() {
     if !find_libraries(Path::new("/"), &[], |_| None).is_empty() {
@@ -582,7 +582,7 @@ fn a_libcupti_that_cannot_be_used_is_named() {
     cc(&[&shared[..], &["libcupti-needy.so.13", "nothing.c", "-Wl,--no-as-needed", "-L.", "-lgone"]].concat(), folder.path());
     cc(&[&shared[..], &["libcupti-empty.so.13", "nothing.c"]].concat(), folder.path());
     std::fs::remove_file(folder.path().join("libgone.so")).unwrap();
-    // A trace of the same age counts as a trace of this program.
+    // Each case has its own folder, because a trace of about the same age would count as a trace of this program.
     let below = |name: &str| {
         std::fs::create_dir(folder.path().join(name)).unwrap();
         folder.path().join(name)
@@ -653,7 +653,8 @@ fn a_program_without_cuda_is_told_so_once() {
     let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
     std::fs::File::options().write(true).open(folder.path().join("t.1.wstrace")).unwrap().set_modified(old).unwrap();
     assert!(String::from_utf8_lossy(&trace(folder.path(), &[], &["true"], &[]).stderr).starts_with(NOTHING));
-    // A recorded child process is enough for its launcher, and a rank that was not recorded is ignored.
+    // Nothing is printed about a launcher if its child process was recorded, or about a rank that was not to be
+    // recorded.
     let program = format!("{} launches=10; true", built().join("program").display());
     assert!(trace(folder.path(), &[], &["sh", "-c", &program], &[]).stderr.is_empty());
     let program = format!("{} launches=10; exec true", built().join("program").display());

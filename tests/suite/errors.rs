@@ -132,7 +132,7 @@ fn codes_are_documented_and_told_apart() {
     assert_eq!(ids.len(), REASONS.len());
 }
 
-/// The commands of the page for agents answer on real reports, in JSON where they say so.
+/// The commands on the page of `warpscope agent` work on real reports, and print JSON if they ask for it.
 #[test]
 fn commands_of_the_page_for_agents_work() {
     let (code, page, _) = run(&["agent"]);
@@ -157,7 +157,7 @@ fn commands_of_the_page_for_agents_work() {
     let mut tried = 0;
     for line in block.lines().filter(|l| l.starts_with("warpscope ")) {
         let command = line.split(" #").next().unwrap().split("  #").next().unwrap().trim();
-        // Recording needs a GPU, and the checks of this machine differ.
+        // Recording needs a GPU, and the result of `doctor` depends on the machine.
         if command.starts_with("warpscope run") || command.starts_with("warpscope attach") || command.starts_with("warpscope doctor") {
             continue;
         }
@@ -165,7 +165,7 @@ fn commands_of_the_page_for_agents_work() {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let (code, stdout, stderr) = run(&words);
         if command.contains("--by line") {
-            // This graph was captured before tracers noted where.
+            // This trace is from a tracer that did not yet record where graph nodes were captured.
             assert!(stdout.contains("\"error\":{\"code\":\"request\""), "{stdout}");
         } else {
             assert_eq!(code, 0, "{command}: {stderr}");

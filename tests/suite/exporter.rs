@@ -14,7 +14,7 @@ fn cache() -> PathBuf {
     scratch().join("exporter").join(test)
 }
 
-/// A report of a version; only its first bytes are real.
+/// A `.nsys-rep` whose header names this version of nsys; the rest is a placeholder.
 fn report(version: &str) -> PathBuf {
     let file = tempfile::Builder::new().suffix(".nsys-rep").tempfile_in(scratch()).unwrap().into_temp_path().keep().unwrap();
     fs::write(&file, format!("NVIDIA Tegra Profiler Report {}@99-253236v0.\0\0binary", version.replace('.', "@"))).unwrap();

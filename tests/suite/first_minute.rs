@@ -48,7 +48,7 @@ fn the_tour_leads_from_the_verdict_to_the_command() {
     assert!(e.screen().contains("tour 1 of 5"), "{}", e.screen());
     e.press("T");
     assert!(e.screen().contains("tour 2 of 5"));
-    // On another screen it says how to return.
+    // On another screen the tour says how to return.
     e.press("V");
     assert!(e.screen().contains("T goes to the timeline"), "{}", e.screen());
     e.press("esc K");

@@ -174,7 +174,7 @@ impl Loop {
         (s.events, length)
     }
 
-    /// Actual share by which the loop is shorter without its `tanh_kernel`.
+    /// Share of the loop's time that is really saved if its `tanh_kernel` takes no time.
     fn gain(self) -> f64 {
         1.0 - self.events(true, false).1 as f64 / self.events(false, false).1 as f64
     }
@@ -465,7 +465,7 @@ fn kernels_that_were_left_out() {
     assert!(errors[errors.len() / 2] < 0.025 && errors.iter().all(|e| *e < 0.09), "{errors:?}");
 }
 
-/// The same without a copy, or without a synchronisation: the gain is at most the finding's bound.
+/// Loops timed with and without a copy or a synchronisation: the gain is at most the bound of the finding.
 #[test]
 fn copies_and_waits_that_were_left_out() {
     for (name, id, gain) in [
@@ -522,7 +522,7 @@ fn a_launch_of_a_graph_is_named_as_one() {
     assert_eq!((kernels.iter().sum::<usize>(), calls.len()), (nodes, 200));
     assert_eq!(calls.iter().filter(|c| events.is_first_of_graph(c.1)).count(), 1);
     assert_eq!(events.event_name(timeline::Event::LaunchCall(calls[7].1)), format!("launch graph of {} kernels", kernels[7]));
-    // From any of its nodes.
+    // Any node of the launch gives the same count.
     assert_eq!(events.graph_kernels(calls[7].1 + 1), Some(kernels[7]));
     let alone = (0..launches.len()).find(|&r| launches.graph_node(r).is_none()).map(|r| u32::try_from(r).unwrap());
     assert!(alone.is_none_or(|r| events.graph_kernels(r).is_none()));
@@ -571,7 +571,7 @@ fn replays_recorded_by_nsys_have_the_ranges_in_which_their_nodes_were_captured()
            SELECT start, end, eventClass, globalTid, nameId, 77, 4294967296 FROM CUDA_GRAPH_NODE_EVENTS WHERE originalGraphNodeId = 77;"
     );
     assert_eq!(innermost(&edited_profile("graph_node", &twice)), each);
-    // The same in the table.
+    // `top --by nvtx` shows the same ranges.
     let file = edited("graph_node", &layers);
     let (code, json, said) = run(&["top", file.to_str().unwrap(), "--by", "nvtx", "--format", "json"]);
     assert_eq!(code, 0, "{said}");
@@ -605,7 +605,7 @@ fn nodes_whose_capture_is_not_certain_have_no_range_of_it() {
     // Another thread did the capture: this thread's ranges do not describe it.
     let elsewhere = format!("{layers} UPDATE CUDA_GRAPH_NODE_EVENTS SET globalTid = globalTid + 1;");
     assert!(innermost(&edited_profile("graph_node", &elsewhere)).iter().all(|r| r == "step0"));
-    // The graph of another program, first without its own ranges, then unchanged.
+    // The graph of another program, first with a range inserted around the capture of one node, then unchanged.
     let other = probe("graph", &captured("forward", 401_200_000, 401_207_000));
     assert_eq!(innermost(&other), ["", "forward", "", "", "forward", ""]);
     assert!(innermost(&probe("graph", "")).iter().all(String::is_empty));

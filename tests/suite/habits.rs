@@ -91,7 +91,8 @@ fn has(t: &Triage, id: Verdict) -> bool {
     t.findings.iter().any(|f| f.id == id)
 }
 
-/// One slow call at the start or in the middle does not make a rate, whatever the call; a repeated one does.
+/// A single slow call at the start or in the middle of a run, whatever the call, is not taken for a rate; a repeated
+/// one is.
 #[test]
 fn one_slow_call_is_no_rate() {
     let run = |slow: &dyn Fn(&mut Run, u32)| {
@@ -132,7 +133,8 @@ fn one_slow_call_is_no_rate() {
     assert_eq!(slow.findings[0].sure, Sure::Certain);
 }
 
-/// The first launch of a kernel loads its code: ignored at the start of a run, and not a launch rate in the middle.
+/// The first launch of a kernel is slow because it loads the code. It is ignored at the start of a run, and not taken
+/// for a launch rate in the middle.
 #[test]
 fn first_launches_are_warm_up() {
     let mut run = Run::new();
@@ -252,7 +254,7 @@ fn idle_time_belongs_to_places_by_how_much_they_cover() {
     assert!(spread(&|_| "aten::op".to_owned()).contains("aten::op"));
 }
 
-/// Waiting for other ranks counts as waiting.
+/// MPI and NCCL functions that block on other ranks count as waiting; those that only start a transfer do not.
 #[test]
 fn functions_of_mpi_wait_and_those_that_only_start_do_not() {
     for (name, waits) in [

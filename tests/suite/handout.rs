@@ -30,7 +30,7 @@ fn well_formed(html: &str) {
     assert!(open.is_empty(), "{open:?}");
 }
 
-/// Each command whose result for people is a document writes it as text, Markdown and HTML.
+/// Every command that prints a document can print it as text, Markdown and HTML.
 #[test]
 fn documents_have_three_forms() {
     const LLM: &str = "fixtures/demo/llm.sqlite.zst";

@@ -17,7 +17,7 @@ fn fixture(name: &str) -> PathBuf {
     root().join(format!("fixtures/hints/{name}.ncu-rep.zst"))
 }
 
-/// Accepted ids and whether the kernel is healthy, by kernel.
+/// Labels by kernel: the accepted hint ids, and whether the kernel is healthy.
 pub fn labels(name: &str) -> BTreeMap<String, (Vec<String>, bool)> {
     let text = std::fs::read_to_string(root().join(format!("fixtures/hints/{name}_labels.toml"))).unwrap();
     let mut out = BTreeMap::new();
@@ -65,8 +65,8 @@ fn the_first_hint_names_the_cause() {
     }
 }
 
-/// With the set `basic` many causes cannot be distinguished: name the limiting unit or nothing, never call a kernel
-/// healthy without the metrics, and say in each hint which metrics would decide.
+/// The metrics of the set `basic` cannot tell many causes apart. Hints then name the limiting unit or nothing, never
+/// call a kernel healthy for lack of metrics, and each says which metrics would decide.
 #[test]
 fn little_is_said_of_what_was_not_collected() {
     let subjects = diagnose_all(&read(&fixture("causes_basic")).unwrap());
@@ -170,8 +170,8 @@ fn zero_is_not_absent() {
     assert_eq!(of(None), Some(Diagnosis::Spilling));
 }
 
-/// Metric names that only one chip has are found on that chip; Volta's tools have
-/// fewer metrics, but enough to name the unit.
+/// Metric names that exist on one chip only are found on that chip. On Volta the tools collect fewer metrics, but
+/// enough to name the limiting unit.
 #[test]
 fn names_of_each_chip() {
     use warpscope::model::{Metrics, Value};
@@ -469,13 +469,13 @@ fn copied_kernels_have_their_diagnoses() {
     let table = explorer.copied.last().unwrap();
     let (head, first) = (table.lines().next().unwrap(), table.lines().nth(1).unwrap());
     assert!(head.ends_with(",diagnosis") && first.ends_with(",workload-imbalance"), "{head}\n{first}");
-    // Groups of several kernels have none, on the screen as here.
+    // Groups of several kernels have no diagnosis, neither on the screen nor in the copied table.
     explorer.press("g s y t");
     let table = explorer.copied.last().unwrap();
     assert!(!table.lines().next().unwrap().contains("diagnosis"), "{table}");
 }
 
-/// A screen of code without code says what is missing and how to collect it, and offers no keys that do nothing.
+/// A code screen without any code says what is missing and how to collect it, and offers no keys that do nothing.
 #[test]
 fn a_result_without_code_says_how_to_collect_it() {
     let mut explorer = Explorer::open(&demo_files(), (120, 40));
@@ -483,7 +483,7 @@ fn a_result_without_code_says_how_to_collect_it() {
     let screen = explorer.screen();
     assert!(screen.contains("No code was collected for this launch.") && screen.contains("ncu --section SourceCounters"), "{screen}");
     assert!(screen.contains("r collects it") && !screen.contains("line/SASS") && !screen.contains("s order"), "{screen}");
-    // The lines of the host that were not recorded leave no empty line, either.
+    // Nor does the screen of host lines, which this capture did not record, offer keys that do nothing.
     explorer.press("esc esc C");
     let screen = explorer.screen();
     assert!(screen.contains("has no stacks of the threads") && screen.contains("next: O shows what limits the run"), "{screen}");

@@ -156,7 +156,8 @@ fn cpu_samples_of_nsys_are_lines_too() {
     assert!(explorer.screen().contains("prepare_batch"), "{}", explorer.screen());
 }
 
-/// Marks that nsys 2023.4 wrote for two programs (`--python-sampling=true`) with one and three threads.
+/// NVTX marks with Python stacks, as nsys 2023.4 (`--python-sampling=true`) wrote them for two programs, one with a
+/// single thread and one with three.
 fn python_marks() -> PathBuf {
     let path = tempfile::Builder::new().suffix(".sqlite").tempfile_in(scratch()).unwrap().into_temp_path().keep().unwrap();
     let packed = std::fs::File::open(root().join("fixtures/nsys/python_marks.sqlite.zst")).unwrap();
@@ -190,7 +191,8 @@ fn python_stacks_of_nsys_are_those_of_the_program() {
         assert_eq!(&*outermost.function, "<module>");
         assert!(outermost.python && outermost.file.is_some());
     }
-    // Two of the three threads are not the main thread: one waits all the time, and one is in a comprehension.
+    // Only the main thread's samples are expected here: one of the other two threads waits all the time, and one is in
+    // a comprehension.
     let threaded = innermost(&profile, 13301);
     let waits = threaded.iter().filter(|s| s.0 == "wait").count();
     assert!(count(&threaded, "parse_rows") > 100 && waits == 0, "{threaded:?}");
@@ -206,7 +208,7 @@ fn python_stacks_that_make_no_sense_are_left_out() {
         read(&path).unwrap()
     };
     let none = [
-        // Backtraces of CUDA calls are not taken at regular times.
+        // Backtraces of CUDA calls do not count as samples, because they are not taken at regular times.
         "UPDATE NVTX_EVENTS SET binaryData = CAST(substr(binaryData, 1, 36) || x'02000000' || substr(binaryData, 41) AS BLOB);",
         // Truncated in and before the payload, in another domain, and without strings.
         "UPDATE NVTX_EVENTS SET binaryData = CAST(substr(binaryData, 1, length(binaryData) - 1) AS BLOB);",
@@ -299,8 +301,8 @@ fn the_screen_of_lines_leads_to_the_timeline() {
     assert!(explorer.screen().contains("holds in hog"), "{}", explorer.screen());
     explorer.press("C");
     insta::assert_snapshot!("host_lines", explorer.screen());
-    // Callers with a single call are folded into it; the call with the most time is selected, and folding its caller
-    // hides it.
+    // A caller that makes a single call is merged with it. The call with the most time is selected, and folding its
+    // caller hides it.
     assert!(!explorer.screen().contains("Thread._bootstrap ("), "{}", explorer.screen());
     explorer.press("up space");
     assert!(!explorer.screen().contains("▾ hog"), "{}", explorer.screen());
@@ -430,7 +432,7 @@ fn launches_by_recorded_functions_are_counted() {
     let (_, json, _) = run(&["triage", &root().join("fixtures/torch/whole.pt.trace.json.gz").display().to_string(), "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert!(json["host_lines"].as_array().unwrap().iter().any(|l| l["launches"].as_u64() > Some(10) && l["host_ns"].as_i64() > Some(0)));
-    // If there is room, the screen shows both beside the idle time.
+    // If there is room, the screen shows launches and host time beside the idle time.
     for (size, both) in [((140, 40), true), ((90, 40), false)] {
         let mut explorer = Explorer::open(&[root().join("fixtures/torch/whole.pt.trace.json.gz")], size);
         explorer.press("C");

@@ -21,7 +21,7 @@ pub fn limited(args: &[&str]) -> Output {
     command.stdin(Stdio::null()).output().unwrap()
 }
 
-/// With a file size limit, like a quota, the report still opens, and a message explains it.
+/// If a file size limit, like a quota, leaves no room for the cache, the report still opens, and a message says why.
 #[test]
 fn a_cache_without_room_is_no_damage() {
     let cache = tempfile::tempdir().unwrap();
@@ -42,7 +42,7 @@ fn refused(args: &[&str]) -> String {
     err
 }
 
-/// Tables left by ANALYZE are read together with the schema, before any check can refuse them.
+/// SQLite reads tables left by ANALYZE together with the schema, before any check of ours can refuse them.
 #[test]
 fn what_analyze_left_costs_no_more_than_the_rest() {
     let path = unpacked("single");

@@ -1,5 +1,5 @@
-//! Launches chosen for live measurement: the tracer's command selects exactly these, as
-//! the tracer counts; the screens lead there.
+//! Launches chosen for live measurement: by the tracer's own counting, its command selects exactly these launches, and
+//! the screens lead to that command.
 
 use super::rerun::{based, one, profile};
 use super::rerun_screen::{command, open};

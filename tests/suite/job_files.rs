@@ -76,8 +76,8 @@ fn a_documented_file_is_checked_against_a_trace() {
         let rows = json["files"][0]["jobs"][job]["in_report"]["taken"].as_array().unwrap();
         rows.iter().map(|t| (t["kernel"].as_str().unwrap().to_owned(), t["gpu"].as_u64(), t["numbers"].to_string())).collect::<Vec<_>>()
     };
-    // Both symbols of gemm<float> on their GPUs, the third launch of the symbol that is launched that often, gemm<int>,
-    // and the fill.
+    // The fill; gemm<float> on GPU 0, the only symbol that has a third launch; gemm<int>; and gemm<float> on GPU 1,
+    // which is another symbol.
     let named = |k: &str, gpu, n: &str| (k.to_owned(), Some(gpu), n.to_owned());
     assert_eq!(
         taken(0),

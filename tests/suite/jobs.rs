@@ -194,7 +194,8 @@ pub fn job(plan: &Plan) -> Vec<Digest> {
         .collect()
 }
 
-/// All ranks of a group start together, and finish together within a few microseconds.
+/// A collective: each rank enters it as soon as it is ready. Once the last one has arrived, the transfer takes
+/// `duration`, and all ranks finish within a few microseconds.
 fn meet(
     at: &mut [i64],
     lists: &mut [Vec<Collective>],

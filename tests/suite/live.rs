@@ -272,7 +272,7 @@ fn kernels_that_were_measured_show_what_limits_them() {
     assert_eq!(selected(&explorer), name);
     explorer.press("m");
     assert!(matches!(explorer.asked.last(), Some(Effect::Measure(k)) if **k == *name), "{:?}", explorer.asked.last());
-    // An unmeasured kernel says why.
+    // For a kernel without measurements, the screen says how to get them.
     let mut unknown = surveyed();
     let kept = unknown.measured.take().unwrap();
     let others = kept.kernels.iter().filter(|k| k.name != name).cloned().collect();
@@ -358,7 +358,8 @@ fn the_last_seconds_are_a_report_of_their_own() {
     assert!(recent.notes.iter().all(|n| !n.text.contains("damaged")), "{:?}", recent.notes);
 }
 
-/// A name may end in a number: `run.5.12.wstrace` is of `run.5`, unless its contents say that it is a rotated file of `run`.
+/// A name may end in a number: `run.5.12.wstrace` belongs to `run.5`, unless its contents say that it is a rotated file
+/// of `run`.
 #[test]
 fn programs_whose_names_end_in_numbers_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();

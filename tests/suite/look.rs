@@ -91,14 +91,14 @@ fn a_full_redraw_takes_less_than_12_kib() {
     println!("{}", all.join(", "));
 }
 
-/// Screens at 200x50 that take more than 12 KiB, or whose step takes more than 4 KiB: their text and borders alone come
-/// close to it.
+/// Screens at 200x50 that may take more than 12 KiB, or a step more than 4 KiB, because their text and borders alone
+/// come close to that: name, limit of the screen and limit of a step, bytes.
 const LARGE: [(&str, usize, usize); 5] = [
     ("kernels", 13_600, 4_096),
     ("compare", 13_950, 4_096),
     ("notes", 13_400, 4_096),
     ("checklist", 13_400, 4_096),
-    // A scrolled page has another text.
+    // Scrolling by a page replaces all of its text.
     ("help", 12_288, 4_200),
 ];
 
@@ -137,7 +137,7 @@ fn a_step_of_the_selection_takes_less_than_4_kib() {
     println!("{}", all.join(", "));
 }
 
-/// Labels of the roofline are next to its lines: each label fits in one row of the chart.
+/// Each label of the roofline is beside its line, and fits in one row of the chart without being cut.
 #[test]
 fn labels_of_the_roofline_are_whole() {
     for size in SIZES {
@@ -224,8 +224,8 @@ const PATHS: [(&str, &[KeyScope]); 8] = [
     ("conv_train.wstrace.zst", &[KeyScope::Kernels, KeyScope::Launches]),
 ];
 
-/// Leads from the verdict to its longest occurrence, to the launch there and to its re-run, with one key each. `next:`
-/// names the key of each step, and esc goes back the same way.
+/// Single keys lead from the verdict to its longest occurrence, to the launch there, and to its re-run. `next:` names
+/// the key of each step, and esc goes back the same way.
 #[test]
 fn the_path_from_the_verdict_to_the_re_run_and_back() {
     for (run, path) in PATHS {
@@ -384,7 +384,7 @@ fn a_cause_has_one_name_and_one_share_everywhere() {
     assert!(judged > 50 && limits > 25 && panels > 50, "{judged} {limits} {panels}");
 }
 
-/// Screens of the demo beside those above.
+/// Further screens of the demo, in addition to `SCREENS`.
 const MORE: [(&str, &str); 6] = [
     ("lines", "C"),
     ("ranks", "A"),
@@ -418,8 +418,8 @@ const OTHERS: [Opened; 10] = [
     (&["torch/memory/leak.pickle.gz"], &[("memory", "")]),
 ];
 
-/// Largest share of a screen at 200x50 that is blank below its last content, for each quarter of its width, and for
-/// screens that have nothing more to show.
+/// Largest share of a screen at 200x50 that may be blank below its last content, measured in each quarter of its width
+/// and summed. `HAS_NO_MORE` has higher limits, for screens that have nothing more to show.
 const BLANK: f64 = 0.35;
 const HAS_NO_MORE: [(&str, f64); 12] = [
     // Few ranges that contain all kernels and all figures; few findings and kernels; few collected metrics.
@@ -474,7 +474,8 @@ fn a_large_terminal_is_not_half_empty() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A range of a short tree has its kernels, their kinds, its figures and its time on the host.
+/// Beside a short tree of ranges, there is room for a range's kernels, their kinds, its figures and its time on the
+/// host.
 #[test]
 fn a_large_terminal_shows_more_of_a_range() {
     let screen = at("V", (200, 50)).screen();

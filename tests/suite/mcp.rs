@@ -153,7 +153,7 @@ fn many_calls_are_answered_once_each() {
     server.close();
 }
 
-/// A cancelled call has no answer; calls run independently, and end with the server.
+/// A cancelled call has no answer; the other calls run independently of it, and are answered before the server ends.
 #[test]
 fn calls_are_cancelled_and_run_beside_each_other() {
     let mut server = Server::start("fixtures");

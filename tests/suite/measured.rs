@@ -67,7 +67,7 @@ fn counts_are_those_that_ncu_counted() {
         let (ours, theirs) = (counts(ours, name), counts(theirs, name));
         for (kernel, value) in &ours {
             let Some(other) = theirs.get(kernel).filter(|v| **v > 0.0) else { continue };
-            // CUPTI adds eight instructions to each warp, and a few once.
+            // CUPTI adds eight instructions to each warp, and a few once, which the tolerance of 200 covers.
             let added = if name.starts_with("smsp") { 8.0 * warps[kernel] } else { 0.0 };
             assert!((value - added - other).abs() <= 200.0, "{kernel} {name}: {value} with {added} added, ncu {other}");
             compared += 1;
@@ -76,8 +76,8 @@ fn counts_are_those_that_ncu_counted() {
     assert!(compared >= 18, "{compared}");
 }
 
-/// The operations of replayed launches were counted, as were the instructions per pipe:
-/// a survey's upper bound must not be lower.
+/// Replayed launches have both exact counts of operations and instructions per pipe. The upper bound, which is all that
+/// a survey has, must not be below the exact count.
 #[test]
 fn upper_bounds_of_operations_hold() {
     let (mut compared, mut near, mut none) = (0, 0, 0);
@@ -105,7 +105,7 @@ fn upper_bounds_of_operations_hold() {
             }
         }
     }
-    // FP64 in four kernels, FP32 in 48.
+    // Only four kernels have FP64 operations, and 48 have FP32 operations.
     assert!(compared == 138 && near >= 26 && none >= 80, "{compared} {near} {none}");
 }
 
@@ -124,7 +124,8 @@ fn every_result_is_of_launches_that_the_timeline_has() {
     assert!(profile.kernels.iter().all(|k| k.mangled() != "WaitNs"), "CUPTI's own kernel is not the program's");
 }
 
-/// The launch re-run to confirm a hint is numbered within the run, since only a few of its launches have results.
+/// The command that confirms a hint numbers its launch among all launches of the run, not among the few that have
+/// results.
 #[test]
 fn hints_are_confirmed_with_a_launch_of_the_run() {
     let profile = read(&file()).unwrap();

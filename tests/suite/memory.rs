@@ -354,8 +354,8 @@ proptest! {
         failure_persistence: Some(Box::new(FileFailurePersistence::Direct(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/proptest-regressions/memory.txt")))),
         ..ProptestConfig::default()
     })]
-    /// For any sequence of allocations and frees, before and after history is
-    /// enabled, the ledger read equals the allocator's.
+    /// For any sequence of allocations and frees, before and after history is enabled, the ledger read from the
+    /// snapshot equals that of the allocator.
     #[test]
     fn the_ledger_is_the_allocators(ops in prop::collection::vec((any::<bool>(), (MIB + 1)..(60 * MIB), 1_i64..9), 1..120), late in 0_usize..60) {
         let mut a = Allocator::new(late == 0);

@@ -111,7 +111,7 @@ fn refused(asked: u64, free: u64, segments: &[(usize, Segment)], settings: &str)
     ]))
 }
 
-/// Free memory by place, and the reason why a request is then refused.
+/// The reason given for a refused request depends on the place in which memory is free.
 #[test]
 fn out_of_memory_has_kinds() {
     use MemoryVerdict::{Fragmentation, OutOfMemory};
@@ -400,8 +400,8 @@ fn a_temporary_that_alone_makes_the_peak() {
     }
 }
 
-/// Alternating kept and freed blocks fragment memory. One large free block is a
-/// reserve, and so are the ends of segments.
+/// Alternating kept and freed blocks fragment memory. One large free block is not fragmentation but a reserve, and so
+/// are free ends of segments.
 #[test]
 fn alternating_blocks_leave_pieces() {
     for (what, count, stays, goes, fragmented) in [

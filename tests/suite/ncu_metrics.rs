@@ -190,7 +190,8 @@ fn csv_of(name: &str, text: &str) -> Metrics {
     read(&path).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// What ncu prints without `--csv` says the same as its CSV, also in a live log between the program's own lines.
+/// The text that ncu prints without `--csv` gives the same values as its CSV, also in a live log between the program's
+/// own lines.
 #[test]
 fn pages_of_text_say_what_their_csv_says() {
     let text = std::fs::read_to_string(fixture("one_details.txt")).unwrap();
@@ -216,7 +217,7 @@ fn pages_of_text_say_what_their_csv_says() {
             (&b.kernel, b.grid, b.block, b.pid, b.stream, b.context, b.device, b.compute_capability)
         );
     }
-    // A truncated page has what precedes.
+    // A page that is truncated anywhere does no harm.
     let text = std::fs::read_to_string(fixture("one_details.txt")).unwrap();
     for end in (0..text.len()).step_by(37) {
         let _ = read(&written("cut.log", &text.as_bytes()[..end]));
@@ -344,7 +345,7 @@ fn a_cut_csv_gives_its_whole_rows_and_a_log_without_results_its_reason() {
         }
         seen.insert((m.results.len(), m.notes.len()));
     }
-    // The first is the table without rows, and the note about it.
+    // Pairs of results and notes: a table without rows and the note about it, a whole result, and a result with a note.
     assert!(seen.contains(&(0, 1)) && seen.contains(&(1, 0)) && seen.contains(&(1, 1)), "{seen:?}");
     assert!(csv_of("cut.csv", &whole[..whole.len() - 6]).notes[0].text.contains("damaged after result 0"));
     for (log, want) in [

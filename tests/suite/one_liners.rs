@@ -4,7 +4,7 @@ use super::support::{packed, root, scratch};
 use rusqlite::Connection;
 use std::process::{Command, Stdio};
 
-/// Lines in the page's block that begin with a command, with their reports.
+/// Commands in the page's shell block, with real reports in place of its file names.
 fn lines() -> Vec<String> {
     let page = std::fs::read_to_string(root().join("src/cli/help/formats.md")).unwrap();
     let block = page.split("With jq and DuckDB:").nth(1).unwrap().split("```").nth(1).unwrap();

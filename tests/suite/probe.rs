@@ -220,7 +220,7 @@ fn case_8_captures_between_profiler_start_and_stop() {
         let words = format!("--range-filter :2: --kernel-name foo --launch-skip {}", u32::from(ordinal == 8));
         let said = check(&p, &events, ordinal, &Options { opened_by: Some(OpenedBy::ProfilerApi(2)), ..Options::default() }, &words);
         assert!(said.warnings.is_empty() && said.is_exact(), "{:?}", said.warnings);
-        // Unless `opened_by` is given, the number may also be a rank's.
+        // Without `opened_by`, the 2 in `p.2.sqlite` may also be the number of a rank.
         let unsaid = one(&p, launch_of(&p, ordinal), &Options::default());
         let w = unsaid.warnings.iter().find(|w| w.id == "numbered-range").unwrap();
         assert!(w.inexact && w.fix.as_deref().unwrap().contains("profiler:2"), "{w:?}");
@@ -274,7 +274,7 @@ fn profiler_stops_inside_a_capture() {
         let rerun = check(&p, &events, e.grid, &Options::default(), "--disable-profiler-start-stop --kernel-name ");
         assert!(rerun.is_exact() && rerun.warnings.is_empty());
     }
-    // The same, really captured.
+    // A real capture of that program.
     let p = profile("prof_whole");
     assert_eq!((p.capture.gate.as_ref(), p.launches.len()), (None, 9), "nsys ignored the calls, and says so");
     for e in prof() {

@@ -127,7 +127,7 @@ fn exposed_collectives_are_transfer_and_waiting() {
     };
     let (even, uneven, one) = (of(Wrong::Nothing), of(Wrong::Uneven(3_000_000)), of(Wrong::Host(3, 4_000_000)));
     assert!(even.2 < 3.0 && uneven.2 > 20.0 && one.2 > 20.0, "waiting: {even:?} {uneven:?} {one:?}");
-    // A smaller share of a longer step, since the transfer itself takes the same time.
+    // The transfer takes the same time in each job, so it is a smaller share of a longer step.
     for (stake, alone, waiting, over, places) in [even, uneven, one] {
         assert!((stake * 100.0 - (alone - waiting)).abs() < 1e-6 && (0.08..0.3).contains(&stake), "{stake} {alone} {waiting}");
         assert!(over >= 0.0 && places == 4);
@@ -140,7 +140,8 @@ fn clocks_of_made_up_jobs_come_together() {
     let plan = Plan { ranks: 16, tensor: 4, numbered: true, steps: 400, layers: 4, wrong: Wrong::Nothing, seed: 5 };
     let all = made_up(&plan);
     let found = build_job(&all);
-    // The last collective of all: data parallelism, between ranks four apart.
+    // The last collective of each rank is that of its data-parallel group, whose ranks are four apart: on the common
+    // clock, their ends must agree.
     for group in 0..4usize {
         let ends: Vec<(i64, i64)> = (group..16)
             .step_by(4)
@@ -253,7 +254,7 @@ fn jobs_that_the_tracer_recorded() {
     assert!(!only.status.success() && text(&only).contains("nothing ran on a GPU"), "{}", text(&only));
 }
 
-/// One collective per step, and few steps.
+/// Even with a single collective per step, and only eight steps, the straggler is found.
 #[test]
 fn stragglers_of_short_captures() {
     for (wrong, why) in [(Wrong::Compute(1, 0.6), Late::Compute), (Wrong::Host(1, 4_000_000), Late::Host)] {
@@ -262,8 +263,8 @@ fn stragglers_of_short_captures() {
     }
 }
 
-/// A late rank is named together with the function in which its GPU is idle longer than those of its peers, if there is
-/// such a function.
+/// A late rank is named together with the function during which its GPU is idle longer than its peers' GPUs are, if
+/// there is such a function.
 #[test]
 fn the_line_that_makes_a_rank_late_is_named() {
     let plan = Plan { ranks: 8, tensor: 1, numbered: true, steps: 30, layers: 4, wrong: Wrong::Host(5, 3_000_000), seed: 4 };
@@ -298,7 +299,7 @@ fn the_line_that_makes_a_rank_late_is_named() {
     assert!(!named.contains(".py"), "{named}");
 }
 
-/// Digests made per rank and then analysed together give the same as the reports.
+/// Digests that are made for each rank and analysed together give the same result as the reports.
 #[test]
 fn digests_say_what_the_reports_say() {
     let folder = tempfile::tempdir().unwrap();
@@ -372,7 +373,7 @@ fn folders_of_ranks_that_strangers_made() {
     assert!(text(&out).contains("larger than a digest can be"), "{}", text(&out));
 }
 
-/// Hundreds of digests at once, and the text output.
+/// A folder with the digests of 95 of the 96 ranks, and the output as text, CSV and Markdown.
 #[test]
 fn pages_of_ranks() {
     let folder = tempfile::tempdir().unwrap();
@@ -410,7 +411,7 @@ fn damaged_digests() {
     assert!(taken > 0);
 }
 
-/// Returns the decompressed message.
+/// Returns a digest's protobuf message, decompressed and without the magic word.
 fn prost_bytes(digest: &Digest) -> Vec<u8> {
     zstd::stream::decode_all(&digest.to_bytes()[4..]).unwrap()
 }
@@ -438,7 +439,7 @@ fn the_overview_of_a_rank_names_the_rank_that_is_late() {
     let screen = explorer.screen();
     assert!(screen.contains("next: A shows the ranks side by side: rank 1 makes the others wait"), "{screen}");
     assert!(!screen.contains("open all their reports") && !screen.contains("recipe rank"), "{screen}");
-    // The kernel with 255 launches against 75 takes the time, although its launches are shorter.
+    // The kernel with 255 launches instead of 75 takes the extra time, although each launch is shorter.
     explorer.press("A");
     let screen = explorer.screen();
     let first = screen.lines().skip_while(|l| !l.contains("launches / others")).nth(1).unwrap_or_default();
@@ -494,8 +495,8 @@ fn ranks_on_the_screen() {
     assert!(none.screen().contains("There are no ranks to compare"), "{}", none.screen());
 }
 
-/// Digests of 8 ranks in the explorer: the ranks screen comes first, rows without a slice of a collective show its
-/// guide lines, and launches are only in the traces.
+/// Digests of 8 ranks in the explorer: the screen of ranks opens first, the row of a rank without a slice of a
+/// collective shows its guide lines, and launches can only be seen in the traces.
 #[test]
 fn digests_on_the_screen() {
     let folder = tempfile::tempdir().unwrap();
@@ -568,7 +569,8 @@ fn sends_that_cannot_be_matched_are_said() {
         let mut list: Vec<_> = digest.collectives().collect();
         let kind = digest.kinds.len();
         digest.kinds.push(warpscope::model::digest::CollectiveKind { name: "SendRecv".to_owned(), ..Default::default() });
-        // As many messages as collectives, with the same duration: half of the time that counts as exposed.
+        // Add as many messages as there are collectives, of the same durations, so that messages make up half of the
+        // exposed time.
         let sends: Vec<_> = (0..).zip(&list).map(|(sequence, c)| warpscope::model::digest::Collective { kind, sequence, ..*c }).collect();
         list.extend(sends);
         list.sort_by_key(|c| c.start);

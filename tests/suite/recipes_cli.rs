@@ -184,7 +184,7 @@ impl Traced {
         (self.start(true, &plain), self.start(true, &argv))
     }
 
-    /// Output of the plain command, and of the recipe's command.
+    /// Words of the plain command, and of the recipe's command; writes the files that the recipe needs.
     fn commands(&self, program: &str, seconds: &str) -> (Vec<String>, Vec<String>) {
         let words: Vec<&str> = program.split(' ').collect();
         let json = ok(&[&["recipes", "torch", "-o", "out/t", "--seconds", seconds, "--format", "json", "--"], &words[..]].concat());

@@ -206,7 +206,7 @@ fn several_launches_are_selected_together() {
     // A name with colons must be escaped in `--kernel-id`.
     let scale: Vec<LaunchId> = (0u32..).zip(&events).filter(|(_, e)| e.demangled == NAMES[0].1[1]).map(|(i, _)| LaunchId(i)).collect();
     check(vec![scale[0], scale[2], scale[9]], NameForm::Demangled, 1, r"ops\x3a\x3ascale<float, \(int\)4>");
-    // Numbers count per process: one command for each.
+    // ncu numbers the launches of each process separately, so each picked launch has its own command.
     let procs = self::profile("procs");
     let events = truth("procs");
     let picked: Vec<LaunchId> = (0u32..).zip(&events).filter(|(_, e)| e.function == "saxpy").map(|(i, _)| LaunchId(i)).step_by(5).collect();

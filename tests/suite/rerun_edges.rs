@@ -36,7 +36,8 @@ fn a_range_inside_the_one_that_opened_the_capture_is_refused() {
 
 #[test]
 fn launches_without_a_call_make_the_count_a_guess() {
-    // An earlier launch inside the range; an earlier launch that starts on the device after the wanted one was called.
+    // Two launches that lost their call: an earlier one inside the range, and an earlier one that starts on the device
+    // after the wanted one was called.
     let profile = probe("nvtx", &format!("{DROP_CALL}3)"));
     let at = (0..profile.launches.len())
         .find(|&r| !nvtx::enclosing_ranges(&profile, r).is_empty() && profile.launches.start(r) > profile.launches.start(3))

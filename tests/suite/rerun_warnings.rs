@@ -194,7 +194,7 @@ fn graph_branches() {
     let rerun = plain(&beside, 1);
     assert!(warned(&rerun, "graph-branches").inexact);
     calm(&plain(&probe("graph", ""), 1), "graph-branches");
-    // Irrelevant for the whole graph.
+    // The branches do not matter if the whole graph is profiled.
     calm(&one(&beside, 1, &Options { whole_graph: true, ..Options::default() }), "graph-branches");
 }
 

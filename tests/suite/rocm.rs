@@ -31,7 +31,7 @@ pub(super) fn dispatches() -> Vec<Dispatch> {
         one(1, 1, 2, 10_000),
         one(7, 2, 2, 20_000),
         one(8, 4, 2, 40_000),
-        // Dispatched before the previous one, on another GPU, and started later.
+        // Dispatch 5 is on another GPU, and starts later than dispatch 6.
         one(7, 6, 2, 70_000),
         one(9, 5, 3, 80_000),
         (8, 7, 2, 71, [64, 1, 1], [64, 1, 1], 90_000, 500),
@@ -200,13 +200,13 @@ fn commands_that_select_exactly_the_launch() {
     assert!(text.starts_with("rocprofv3 --pmc GRBM_GUI_ACTIVE SQ_WAVES SQ_BUSY_CU_CYCLES"), "{text}");
     assert!(text.ends_with("-- ./app --size 4"), "{text}");
     assert!(second.is_exact() && second.is_runnable());
-    // Its name was loaded twice: the other symbol is counted separately, and the
-    // results are distinguished by GPU and sizes.
+    // A second symbol with its name was loaded. That symbol is counted separately, and the results are told apart by
+    // GPU and sizes.
     let same = second.warnings.iter().find(|w| w.id == "same-name").unwrap();
     assert!(same.to_sentence().contains("keep the result on GPU 0, with grid 4×2 and workgroup 256"), "{}", same.to_sentence());
     assert!(words(&of(4)).contains("--kernel-iteration-range [1]"), "the first of its symbol, on the other GPU");
     assert!(words(&of(5)).contains("--kernel-iteration-range [3]"), "by dispatch, not by start");
-    // Launched by two threads.
+    // Two threads launch this symbol, so the count cannot be exact.
     assert!(!of(6).is_exact() && of(6).warnings.iter().any(|w| w.id == "threads"));
     // Several launches of one symbol take one command; launches of two symbols take two.
     assert!(words(&commands(&profile, &[1, 2, 5]).remove(0)).contains("--kernel-iteration-range [1-3]"));
@@ -310,7 +310,7 @@ fn results_are_compared_with_the_selection() {
     };
     let of = |file: &str| run(&["rerun", &db.display().to_string(), "--launch", "2", "--verify", file]);
     let gemm = "void gemm<float>(float const*, float*, int)";
-    // 4 workgroups of 256 by 2.
+    // The CSV's grid is the product of all sizes: 4 × 2 workgroups of 256 work-items.
     let (code, out, err) = of(&result("same_counter_collection.csv", gemm, 2048));
     assert_eq!(
         (code, out.trim_end()),
@@ -329,7 +329,7 @@ fn results_are_compared_with_the_selection() {
     assert!(code != 0 && err.contains("without counters; name the counter_collection.csv of the re-run"), "{err}");
 }
 
-/// The screen has rocprofv3's fields instead of ncu's, and its result opens with its values.
+/// The re-run screen has rocprofv3's fields instead of ncu's, and its result opens with the values of its counters.
 #[test]
 fn the_screens_are_of_rocprofv3() {
     let mut explorer = Explorer::open(&[made("screens_results.db", &[(GUID, 4711, dispatches())])], (120, 40));
@@ -640,7 +640,7 @@ fn counters_are_results_with_what_amd_derives() {
     let folder = tempfile::tempdir().unwrap();
     let head = "Correlation_Id,Dispatch_Id,Agent_Id,Queue_Id,Process_Id,Thread_Id,Grid_Size,Kernel_Id,Kernel_Name,Workgroup_Size,LDS_Block_Size,Scratch_Size,VGPR_Count,SGPR_Count,Counter_Name,Counter_Value,Start_Timestamp,End_Timestamp";
     let row = |counter: &str, value: f64| format!("\n4,4,Agent 2,1,15,15,1048576,17,\"f(int)\",64,0,0,8,16,{counter},{value:.6},1000,1300");
-    // 8 dies of 1,000 cycles; 304 compute units.
+    // GRBM_GUI_ACTIVE is the sum over 8 XCDs of 1,000 cycles each; the GPU has 304 compute units.
     let values = [
         ("GRBM_GUI_ACTIVE", 8000.0),
         ("SQ_ACTIVE_INST_VALU", 0.5 * 304_000.0),
@@ -831,7 +831,7 @@ fn a_workload_of_rocprof_compute() {
 /// kernel as rocprof-compute 3.3 printed them.
 #[test]
 fn a_real_workload_has_the_values_that_amd_prints() {
-    // Kernel; then our name, AMD's name, AMD's digits.
+    // File and kernel; then our name, AMD's name, and the factor from AMD's value to ours.
     let printed = [("bmm2_analyze_kernel0.txt", "batched_matrix"), ("bmm2_analyze_kernel1.txt", "__amd_rocclr_fillBufferAligned")];
     let names = [
         ("VALUBusy", "VALU Utilization", 1.0),
@@ -1025,7 +1025,7 @@ fn a_thread_trace() {
     let code = thread_trace(folder.path());
     for path in [&code, &code.parent().unwrap().to_owned()] {
         let profile = read(path).unwrap();
-        // Two clocks: 2,000 cycles in 20,000 ticks of 10 ns.
+        // The trace has two clocks: 2,000 cycles take 20,000 ticks of 10 ns.
         assert_eq!((profile.launches.len(), profile.launches.duration(0), profile.kernels[0].function()), (1, 100_000, "load"));
         let metrics = profile.metrics.as_ref().unwrap();
         let value = |name: &str| {

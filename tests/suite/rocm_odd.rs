@@ -9,7 +9,7 @@ use warpscope::rerun::{self, Collect, Options, Target};
 
 const GUID: &str = "00008f80-5dde-7dde-91c4-960fb6684ffb";
 
-/// A database with the tests' dispatches, changed by `sql`; `U` stands for the tables' suffix.
+/// A database with the tests' dispatches, changed by `sql`, in which `_U` stands for the suffix of its tables.
 fn database(folder: &std::path::Path, sql: &str) -> std::path::PathBuf {
     let path = folder.join("1_results.db");
     rocpd(&path, &[(GUID, 70, dispatches())]);
@@ -18,7 +18,8 @@ fn database(folder: &std::path::Path, sql: &str) -> std::path::PathBuf {
     path
 }
 
-/// Accumulator files next to `pmc_perf.csv` add their counters; the other way round most would be lost.
+/// `pmc_perf.csv` is the main table, to which the accumulator files beside it add their counters. The other way round,
+/// most counters would be lost.
 #[test]
 fn a_workload_has_the_counters_of_all_its_tables() {
     let folder = tempfile::tempdir().unwrap();
@@ -36,7 +37,7 @@ fn a_workload_has_the_counters_of_all_its_tables() {
         "SQ_INST_LEVEL_LDS,SQ_WAVES",
         "0,0,1024,256,0,0,32,0,k(int*),5,99,1000,2000\n1,0,1024,256,0,0,32,0,k(int*),6,99,3000,4000\n",
     );
-    // From other dispatches: cannot be attributed.
+    // This table is from other dispatches, so its counter cannot be attributed.
     write("SQ_IFETCH_LEVEL.csv", "SQ_IFETCH_LEVEL", "0,0,1024,64,0,0,32,0,k(int*),5,1000,2000\n");
     let profile = read(folder.path()).unwrap();
     let metrics = profile.metrics.as_ref().unwrap();

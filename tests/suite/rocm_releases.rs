@@ -33,7 +33,7 @@ fn notes(profile: &Profile) -> Vec<&str> {
     profile.notes.iter().map(|n| n.text.as_str()).collect()
 }
 
-/// The region has the name of the call, and the event the program's text.
+/// A region has the name of the roctx call; the program's text is the message of its event.
 #[test]
 fn ranges_have_the_texts_of_the_program() {
     let (_folder, path) = changed(
@@ -104,7 +104,7 @@ fn tables_of_the_newest_convert_are_one_report() {
     let head = "Guid,Correlation_Id,Dispatch_Id,Agent_Id,Queue_Id,Process_Id,Thread_Id,Grid_Size,Kernel_Id,Kernel_Name,Workgroup_Size,Lds_Block_Size,Scratch_Size,Vgpr_Count,Accum_Vgpr_Count,Sgpr_Count,Counter_Name,Counter_Value";
     let row = "g1,2,2,Agent 2,1,4711,70,640,7,saxpy,64,0,0,12,4,48";
     table(at, "out_counter_collection_trace.csv", &format!("{head},Start_Timestamp,End_Timestamp\n{row},SQ_WAVES,10.0,1200,1250"));
-    // Samples over time are not counters of the dispatch.
+    // SPM values are samples over time, and not counters of the dispatch.
     table(at, "out_spm_counter_collection_trace.csv", &format!("{head},Timestamp\n{row},SQ_WAVES[XCC: 0],77.0,1210"));
     for path in [at.to_owned(), kernels] {
         let profile = read(&path).unwrap();
@@ -274,7 +274,7 @@ pub(super) fn read_raw(path: &Path, wants: Wants) -> Profile {
     find_importer(&input).unwrap().read(&input, &job).unwrap()
 }
 
-/// Name and duration of each launch, in any order.
+/// Name of each launch, whether it has a duration, and the duration; sorted.
 pub(super) fn durations(profile: &Profile) -> Vec<(String, bool, i64)> {
     let launches = &profile.launches;
     let name = |row| profile.kernels[launches.kernel(row).0 as usize].demangled().to_owned();

@@ -343,7 +343,8 @@ fn what_changed_at_three_sizes() {
         two.press("]");
         assert_eq!((two.app.current_scope(), two.app.session.active), (KeyScope::Kernels, 1 - active));
     }
-    // The step is the result; a column without a value and a count of tests that were not made are left out.
+    // The change of the step is the result. A column without values is left out, and so is the number of significant
+    // changes, because nothing was tested.
     let steps = ["tiny_ops", "graph_tiny"].map(|f| root().join(format!("fixtures/triage/{f}.sqlite.zst")));
     for size in [(80, 24), (120, 40)] {
         let mut steps = Explorer::open(&steps, size);

@@ -69,7 +69,7 @@ impl Home {
         serde_json::from_str(&out).unwrap()
     }
 
-    /// Current log of a run.
+    /// Log of a run so far, joined from its pieces.
     fn log(&self, id: i64) -> String {
         let folder = self.file("data/warpscope/runs").join(id.to_string());
         let mut pieces = log::piece_paths(&folder);
@@ -122,7 +122,7 @@ fn a_run_is_recorded_with_what_it_was() {
     assert_eq!((run["devices"].as_str(), run["driver"].as_str()), (Some("1 × NVIDIA H200"), Some("580.95.05")));
     assert_eq!((run["clocks_start_mhz"].as_str(), run["clocks_end_mhz"].as_str()), (Some("1980"), Some("1980")));
     assert_eq!(run["program"].as_array().unwrap().len(), 3);
-    // Names of all variables, values only of those without secrets.
+    // The record has the names of all environment variables, but values only of those without secrets.
     assert!(run["env_names"].as_array().unwrap().iter().any(|n| n == "SECRET_TOKEN"));
     assert!(run["env_values"].as_array().unwrap().iter().any(|p| p[0] == "NCCL_DEBUG" && p[1] == "INFO"));
     let database = home.file("data/warpscope");
@@ -624,7 +624,7 @@ fn what_a_hint_promised_stands_beside_what_came_of_it() {
             .unwrap();
         assert_eq!(said(&out).0, 0, "{out:?}");
     }
-    // Stored by the supervisor after the run.
+    // The supervisor stores predictions and outcomes only after the run.
     until("what was promised", || {
         home.show(2)["promises"].as_array().is_some_and(|p| !p.is_empty()) && !home.show(2)["outcomes"].as_array().unwrap().is_empty()
     });

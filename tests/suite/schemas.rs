@@ -115,7 +115,7 @@ fn check_fixtures(nth: usize) -> BTreeSet<String> {
                 assert!((0..=4).contains(&code) && !out.is_empty(), "{args:?}: {code}: {err}");
                 let name = check(&validators, &args, &out);
                 assert_eq!(code >= 2, name == "error", "{args:?}: {code}: {err}");
-                // None of these reports opens, so one command is enough.
+                // The report does not open (exit code 3), so its other commands would fail in the same way.
                 if code == 3 {
                     break;
                 }

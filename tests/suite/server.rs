@@ -120,7 +120,7 @@ fn with_samples(name: &str, samples: &[(f64, u32, u32, u32)]) -> PathBuf {
 
 #[test]
 fn a_server_without_requests_is_not_slow() {
-    // Between the capture of the graphs and the first step, from 8.8 to 11.8 s.
+    // The tested pause is between the capture of the graphs and the first step, from 8.8 to 11.8 s.
     let seconds = |running: u32| (0..13).map(|s| (f64::from(s), running, 0, 0)).collect::<Vec<_>>();
     let first = |file: &Path| -> Value {
         let (_, out, err) = run(&["triage", file.to_str().unwrap(), "--phase", "warm-up", "--format", "json"]);
@@ -149,7 +149,7 @@ fn a_server_without_requests_is_not_slow() {
     assert_eq!((profile.server.len(), profile.counters[0].times[3]), (13, 3_000_000_000));
 }
 
-/// Answers each request with a page of vLLM until the test ends.
+/// Answers each request with vLLM's page of metrics, until the test ends.
 fn serve_metrics() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -257,7 +257,7 @@ fn a_phase_is_marked_judged_and_narrowed_to_in_the_timeline() {
     assert!(explorer.screen().contains("Where the time went  window: 8.00 s of 12.4 s"), "{}", explorer.screen());
 }
 
-/// Values in a file that another program may have written.
+/// Impossible values in a file of samples, which another program may have written, are left out.
 #[test]
 fn metrics_that_cannot_be_are_left_out() {
     let file = with_samples("hostile", &[(1.0, 0, 0, 0), (2.0, 0, 0, 0)]);

@@ -65,7 +65,7 @@ fn one_list(n: usize) -> Vec<u8> {
     segments(&remembered(&["total_size", "blocks"], &list), &vec![b"}(h\x00K\x01h\x01h\x02u".to_vec(); n])
 }
 
-/// A name as long as the number of events, all of which reference it.
+/// A name of eight bytes per event, which all events reference.
 fn one_name(n: usize, kind: &str) -> Vec<u8> {
     let interned = field(
         12,
@@ -93,7 +93,7 @@ fn columns(n: usize) -> Vec<u8> {
     [head, format!("1,k,64,64,0,8{}\n", ",1".repeat(n)), format!("2,k,64,64,0,8{}\n", ",1".repeat(n))].concat().into_bytes()
 }
 
-/// A region per string, each marked as a marker.
+/// A rocpd database with a region for each string, each of which is a marker.
 fn markers(n: usize) -> Vec<u8> {
     let path = scratch().join(format!("markers-{n}.db"));
     let db = Connection::open(&path).unwrap();
@@ -245,7 +245,7 @@ fn scopes(n: usize) -> Vec<u8> {
     format!(r#"[{{"children":[{}],"frame":{{"name":"ROOT"}},"metrics":{{}}}},{{}}]"#, all.join(",")).into_bytes()
 }
 
-/// The same in `MessagePack`.
+/// The tree of `scopes` in `MessagePack`.
 fn packed_scopes(n: usize) -> Vec<u8> {
     let text = |text: &str| [&[0xa0 | text.len() as u8], text.as_bytes()].concat();
     let node = |name: &str, metrics: &[u8], children: &[u8]| {

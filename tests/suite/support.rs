@@ -190,11 +190,11 @@ impl Explorer {
                     let outcome = details::read_code(open, &metrics, result, &[], &Cancel::default());
                     self.send(Msg::Code { report, from, result, outcome });
                 }
-                // The machine that runs the tests has none of the profilers.
+                // The sources of the profiled programs are not on the machine that runs the tests.
                 Effect::SourceText { report, file } => {
                     self.send(Msg::SourceText { report, file, outcome: Err("not on this machine".to_owned()) });
                 }
-                // Reports are identified by file here.
+                // Nothing to do: this explorer finds the file of a report by its path.
                 Effect::Part(_) => {}
                 Effect::Demo => {
                     self.app.close_common();

@@ -91,8 +91,8 @@ fn text_and_bars_have_contrast() {
         for role in bars() {
             check(role, ground, 3.0, "the ground");
         }
-        // The selected row has no dimmed text (`parts::select`); if the selection has its
-        // own colour, severities have a background.
+        // The selected row has no dimmed text (`parts::select`); if the selection has its own text colour, that colour
+        // is the background of severities.
         let selected = theme.style(Role::Selected);
         let lit = rgb(selected.bg).unwrap();
         match rgb(selected.fg) {

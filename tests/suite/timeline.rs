@@ -111,7 +111,7 @@ fn columns_say_what_every_event_says() {
         let lane = all[lane % all.len()].1;
         let window = somewhere(timeline, place, length, columns);
         let found = compute_cells(lane, &of, window);
-        // Three single columns, and all of them together.
+        // The first, a middle and the last column, and then the whole window.
         for column in [0, columns / 2, columns - 1] {
             let (start, end) = (window.column_start(column), window.column_start(column + 1));
             let (busy, count) = brute(lane, &of, start, end);
@@ -157,7 +157,7 @@ fn two_zooms_of_a_window_agree() {
         }
         // A block visible when zoomed out is also visible when zoomed in, at the same place.
         let (near_blocks, far_blocks) = (visible_blocks(lane, &of, near), visible_blocks(lane, &of, far));
-        // The midpoint of a single column does not represent its parts.
+        // Leave out blocks of a single column, whose midpoint says nothing about the finer columns inside it.
         for block in far_blocks.into_iter().filter(|b| b.to - b.from > 1) {
             let same = near_blocks.iter().find(|b| b.at == block.at);
             prop_assert!(
@@ -170,7 +170,8 @@ fn two_zooms_of_a_window_agree() {
     runner.run(&windows, test).unwrap();
 }
 
-/// Time in which anything runs on a device, each nanosecond assigned to the first of its categories, event by event.
+/// Time in which anything runs on a device, recomputed event by event: each nanosecond counts once, for the first of
+/// the categories that are running.
 #[test]
 fn a_device_is_the_union_of_its_streams() {
     let mut seen = 0;
@@ -212,8 +213,8 @@ fn a_device_is_the_union_of_its_streams() {
     assert!(seen >= 3, "{seen}");
 }
 
-/// Idle time and its causes: exactly the time between the first and last operation in which
-/// nothing runs, for any process on the device.
+/// The pieces of idle time, each of which has a cause, cover exactly the time between a device's first and last
+/// operation in which no process runs anything on it.
 #[test]
 fn idle_times_are_what_the_streams_leave() {
     for (name, profile, timeline) in runs() {

@@ -93,7 +93,7 @@ fn a_key_goes_to_the_longest_idle_time() {
     assert!(longest.contains(&said(first)), "{longest}");
     e.press("J");
     assert!(e.screen().contains(&said(second)), "{}", e.screen());
-    // From a gap that another key went to, it begins with the longest one.
+    // If another key went to a gap, J begins again with the longest one.
     let mut e = opened(&[root().join("fixtures/demo/llm.sqlite.zst")], (200, 50));
     e.press("0 i J");
     assert!(e.screen().contains(&said(first)), "{}", e.screen());

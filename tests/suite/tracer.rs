@@ -187,7 +187,7 @@ fn sent(run: &Run, threads: bool) -> Vec<Launch> {
     all.into_iter().map(|(_, _, l)| l).collect()
 }
 
-/// Compares, and shows only the first difference.
+/// Asserts that both lists are equal; prints only the first difference.
 fn same(found: &[Launch], sent: &[Launch], what: &str) {
     let first = found.iter().zip(sent).position(|(a, b)| a != b);
     assert_eq!(first.map(|i| (i, &found[i], &sent[i])), None, "{what}");
@@ -338,7 +338,7 @@ fn the_processes_of_a_run_are_one_report() {
     let pids: Vec<u32> = folder.processes.iter().map(|p| p.pid).collect();
     assert_eq!((folder.launches.len(), pids.len(), folder.devices.len(), folder.kernels.len()), (406, 2, 2, 5));
     assert_eq!((folder.ranges.len(), folder.ranges.names.len()), (14, 5));
-    // In the order they were made, keeping each process's own order.
+    // Launches are in the order of their calls, and those of each process keep their own order.
     let calls: Vec<i64> = (0..406).map(|i| folder.launches.call(i).unwrap().0).collect();
     assert!(calls.is_sorted());
     for pid in pids {
@@ -349,7 +349,7 @@ fn the_processes_of_a_run_are_one_report() {
         let own = run.files().into_iter().find(|f| f.to_string_lossy().contains(&format!(".{pid}."))).unwrap();
         assert_eq!(of(&folder), of(&read(&own)));
     }
-    // Also as one file.
+    // Traces that are joined into one file give the same.
     let whole = run.folder.path().join("whole.wstrace");
     warpscope::launch::tracer::join_traces(&run.files(), &whole).unwrap();
     let whole = read(&whole);
@@ -389,7 +389,7 @@ fn a_gate_lets_through_what_was_launched_inside() {
     assert_eq!(names(&run), 100, "between cudaProfilerStart and cudaProfilerStop");
     assert!((0..100).all(|i| run.profile().launches.call(i).is_some()), "each with its call");
     assert_eq!(run.profile().capture.gate, Some(warpscope::model::CaptureRange::ProfilerApi));
-    // Numba looks the functions up.
+    // `gate=2` looks the functions up in the library, as Numba does.
     let preload = built().join("tracer.so").display().to_string();
     let run = traced(&["launches=100", "gate=2"], &[("WARPSCOPE_TRACE_GATE", "profiler"), ("LD_PRELOAD", &preload)]);
     assert_eq!(names(&run), 100, "between cudaProfilerStart and cudaProfilerStop, as found in the library");
@@ -459,8 +459,8 @@ fn a_running_program_is_opened_closed_and_read() {
     assert!(!folder.path().join(format!("report.{}.sock", child.id())).exists());
 }
 
-/// A CUPTI subscription has a cost even if nothing is recorded: with a closed capture range it is only made when the
-/// range first opens, even if counters may be requested.
+/// A CUPTI subscription has a cost even while nothing is recorded. With a closed capture range it is therefore not made
+/// before the range first opens, even if counters may be requested.
 #[test]
 fn a_closed_gate_subscribes_when_it_opens() {
     let folder = tempfile::tempdir().unwrap();
@@ -538,7 +538,7 @@ fn what_is_run_again_is_what_the_user_started() {
     let program = built().join("program").display().to_string();
     assert_eq!(argv(&["launches=1"], &[launched]), [program.clone(), "launches=1".to_owned()], "its own words, where they can be run");
     assert_eq!(argv(&["launches=1", "--multiprocessing-fork"], &[launched]), ["vllm", "serve", "a model"]);
-    // It overwrites its argv before it uses CUDA; the object is preloaded, or loaded later.
+    // The program overwrites its argv before it uses CUDA. The object is preloaded first, and then only loaded later.
     let object = built().join("tracer.so").display().to_string();
     let early = argv(&["launches=1", "rename=1"], &[launched, ("LD_PRELOAD", &object)]);
     assert_eq!(early, [program, "launches=1".to_owned(), "rename=1".to_owned()]);
@@ -570,7 +570,8 @@ fn processes(pid: u32, folder: &Path) -> Vec<String> {
     all
 }
 
-/// Rows go to files that replace each other; the end of the run remains complete, even if the program was killed.
+/// Rows go to rotated files, of which only the last are kept. The end of the run is complete, even if the program was
+/// killed.
 #[test]
 fn only_the_last_seconds_are_kept() {
     for end in ["exit=exit", "exit=kill"] {
@@ -585,7 +586,8 @@ fn only_the_last_seconds_are_kept() {
         let whole = open_profile(truth.folder.path(), &Job::new(Wants::ALL, &|_| {})).unwrap();
         let killed = end == "exit=kill";
         let (found, sent) = (launches(&whole), sent(&truth, true));
-        // Without a gap from some launch to the last. The log of a killed program is truncated somewhere.
+        // No launch is missing between the first one that was kept and the last. The log of a killed program is
+        // truncated somewhere.
         let first = sent.iter().position(|l| l.5 == found[0].5).unwrap();
         let n = found.len().min(sent.len() - first);
         same(&found[..n], &sent[first..first + n], end);
@@ -611,7 +613,7 @@ fn only_the_last_seconds_are_kept() {
         watch.arg("watch").arg(truth.folder.path().join("report")).args(["--plain", "--seconds", "20"]).stdin(Stdio::null());
         let said = String::from_utf8(watch.output().unwrap().stdout).unwrap();
         assert!(said.lines().last().unwrap().contains("every process has ended"), "{said}");
-        // The same as one file, in any order.
+        // Joined into one file, in any order, the parts give the same launches.
         let mut parts = truth.files();
         parts.reverse();
         let joined = truth.folder.path().join("joined.wstrace");
@@ -655,7 +657,7 @@ fn waiting_and_computing_are_told_apart() {
     assert!(!brief.profile().states.is_empty());
 }
 
-/// One line per second until the program ends, and its last seconds as a report.
+/// `watch` prints one line per second until the program ends.
 #[test]
 fn a_program_is_watched_from_outside() {
     let folder = tempfile::tempdir().unwrap();
@@ -671,7 +673,7 @@ fn a_program_is_watched_from_outside() {
     let lines: Vec<serde_json::Value> = String::from_utf8(json.stdout).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     let last = lines.last().unwrap();
     assert_eq!((last["launches"].as_u64(), &last["recorders"][0]["ended"]), (Some(12_000), &serde_json::Value::Bool(true)));
-    // Each launch takes 250 µs of one stream.
+    // 2,000 launches of 250 µs per second keep one stream busy for half of the time.
     let middle = lines.iter().rfind(|l| l["recording"] == true && l["seconds"].as_u64() >= Some(2)).expect("it ran for seconds");
     let busy = middle["busy"].as_f64().unwrap();
     assert!((0.05..=0.55).contains(&busy), "{busy}");
@@ -701,7 +703,7 @@ fn a_run_with_nothing_installed_ends_in_a_report() {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (done.status.code(), text(&done.stdout), text(&done.stderr))
     };
-    // A toolkit's libcupti makes it the default; the program uses its own.
+    // A toolkit's libcupti makes the tracer the default tool; the program uses its own libcupti.
     let toolkit = home.path().join("cuda/lib64");
     std::fs::create_dir_all(&toolkit).unwrap();
     std::fs::write(toolkit.join("libcupti.so.13"), "").unwrap();

@@ -32,7 +32,7 @@ fn command(folder: &Path, words: &[&str], env: &[(&str, &str)]) -> Command {
 /// Checks the client's records against those made by the CUPTI mock: kernels and driver calls of each profile, at their
 /// times on the client's own clock.
 fn assert_client_saw(printed: &str, truth: &str, profiles: &[usize]) {
-    // CUPTI restarts the numbering of calls after it was finalized.
+    // CUPTI numbers calls from 1 again after it was finalized, so several kernels may have the same number.
     let mut kernels: BTreeMap<i64, Vec<(i64, i64)>> = BTreeMap::new();
     for w in lines(truth, "kernel") {
         kernels.entry(number(w[0])).or_default().push((number(w[4]), number(w[5])));

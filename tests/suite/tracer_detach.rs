@@ -50,7 +50,7 @@ impl Running {
         }
     }
 
-    /// The last line that says whether CUPTI was finalized.
+    /// Waits until CUPTI was finalized or is known to stay; returns the tracer's answer.
     fn await_left(&self) -> String {
         let since = Instant::now();
         loop {
@@ -75,7 +75,7 @@ const CLOSED: (&str, &str) = ("WARPSCOPE_TRACE_GATE", "closed");
 
 #[test]
 fn recordings_leave_cupti_and_subscribe_again() {
-    // The second recording starts with everything, with call records instead of callbacks.
+    // Without `CLOSED`, the recording is open from the start, and uses call records instead of callbacks.
     for (env, words) in [(&[CLOSED][..], &["beside=2"][..]), (&[], &[]), (&[CLOSED], &["graphs_here=1"]), (&[], &["graphs_here=1"])] {
         let program = Running::start(words, env);
         let mut seen = 0;
@@ -127,7 +127,8 @@ fn programs_stay_subscribed_where_leaving_may_harm_them() {
     }
 }
 
-/// Threads that instantiate graphs and the subscription wait for each other: the mock would abort, as CUPTI 13.0 crashes.
+/// Threads that instantiate graphs and the one that subscribes to CUPTI wait for each other: otherwise the mock would
+/// abort, as CUPTI 13.0 crashes.
 #[test]
 fn no_graph_is_instantiated_while_cupti_is_subscribed_to() {
     let preload = ("LD_PRELOAD", built().join("tracer.so").display().to_string());
@@ -172,7 +173,7 @@ fn whole_graphs_keep_the_subscription() {
 fn a_range_that_opens_again_meanwhile_is_recorded() {
     let program = Running::start(&[], &[CLOSED]);
     let mut seen = 0;
-    // The capture range opens at any moment while CUPTI is being finalized.
+    // The capture range opens again at various moments while CUPTI is being finalized.
     for wait_ms in [0, 300, 600, 900].into_iter().chain((1480..1640).step_by(20)) {
         assert_eq!(program.say("open"), "open\n", "after {wait_ms} ms");
         seen = program.record_until_launches(seen);

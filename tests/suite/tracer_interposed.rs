@@ -1,5 +1,5 @@
-//! Functions of CUDA's libraries that the object interposes: whichever way a program reaches them, it gets what it would
-//! get without the object.
+//! Functions of CUDA's libraries that the object interposes: however a program reaches them, it gets what it would get
+//! without the object.
 
 use super::tracer::{built, cc};
 use std::path::Path;
@@ -49,7 +49,7 @@ fn build(folder: &Path) {
         ("libcudart-e409450e.so.11.0", "21"),
         ("libcuda.so.1", "1"),
     ] {
-        // The runtimes have versions of symbols.
+        // Build the mock runtimes with versioned symbols.
         std::fs::write(folder.join("versions"), format!("{} {{ global: *; }};", name.replace('-', "_"))).unwrap();
         library(name, &[&format!("-DRELEASE={release}"), "-Wl,--version-script,versions"]);
     }

@@ -124,7 +124,8 @@ fn programs_that_launch_on_several_threads_go_on() {
     assert_eq!(profile.launches.len(), run.said("kernel").len());
     assert!(!metrics(&profile).results.is_empty());
     assert!(profile.notes.iter().all(|n| !n.text.contains("waited for the profiler")), "{:?}", profile.notes);
-    // A launch chosen by number, replayed while the others wait. They are counted, so they may not pass.
+    // A launch chosen by number is replayed while the other threads wait: their launches are counted, too, so they must
+    // not overtake it.
     let (run, profile) =
         measured("survey 0\nlaunch 500 foo\n", &["rate=20000", "seconds=2", "kinds=4", "beside=2"], &[("MOCK_BUSY", "threads")]);
     assert_eq!(profile.launches.len(), run.said("kernel").len());

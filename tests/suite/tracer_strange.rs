@@ -45,7 +45,7 @@ fn number(profile: &Profile, before: &str, after: &str) -> usize {
     profile.notes.iter().find_map(|n| between(&n.text)).unwrap_or(0)
 }
 
-/// Numbers of NVTX events of handlers and of rows that the trace reports as missing.
+/// Numbers of NVTX events from signal handlers, and of records, that the trace reports as missing.
 fn left_out(profile: &Profile) -> (usize, usize) {
     (number(profile, "", " NVTX event"), number(profile, "The tracer left out ", " record"))
 }
@@ -95,8 +95,8 @@ fn a_handler_may_open_and_close_the_recording() {
     assert_eq!((traces.len(), files(folder.path(), "sock").len()), (2, 0), "{traces:?}");
 }
 
-/// If CUPTI was not interrupted, the trace lacks at most the rows being written at that moment, and says how many;
-/// otherwise it says that the end is missing. In any case the trace has its end.
+/// If the handler did not interrupt CUPTI, the trace lacks at most the rows that were being written at that moment, and
+/// says how many; otherwise it says that the last records are missing. In either case it has an end marker.
 #[test]
 fn a_program_may_end_in_a_signal_handler() {
     let mut complete = 0;
@@ -165,7 +165,7 @@ fn a_program_does_the_same_traced_and_untraced() {
     }
 }
 
-/// Kernels may have any names, and launching threads small stacks.
+/// Names of kernels may nest to any depth, and the threads that launch them may have small stacks.
 #[test]
 fn names_that_nest_deeply_need_no_stack() {
     // Head, part and number of repetitions, tail, and expected name.
@@ -185,7 +185,7 @@ fn names_that_nest_deeply_need_no_stack() {
     assert_eq!(functions_of(&words), cases.map(|c| c.4));
 }
 
-/// Control socket of a stopped process, also with a full connection queue.
+/// A command to a stopped process reports that it is stopped, even if the connection queue of its socket is full.
 #[test]
 fn a_process_that_does_not_answer_is_said_to_be_stopped() {
     let folder = tempfile::tempdir().unwrap();
@@ -233,7 +233,7 @@ fn sockets_of_something_else_do_no_harm() {
         while s.read(&mut [0; 64]).map_or(true, |n| n > 0) && s.write_all(b"x").is_ok() {}
     };
     let closes: Serve = drop;
-    // The program receives the command first: a connection that is closed earlier gets no answer.
+    // Receive the command before answering: a connection that is closed earlier gives no answer.
     let shouts: Serve = |mut s| {
         assert!(s.read(&mut [0; 64]).is_ok_and(|n| n > 0));
         s.write_all(b"\x1b]0;title\x07open\nand more\n").unwrap();

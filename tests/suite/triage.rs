@@ -162,7 +162,7 @@ fn steps_are_found_without_ranges_too() {
 
 #[test]
 fn what_was_not_recorded_is_named_and_not_guessed() {
-    // Waiting cannot be distinguished from computing.
+    // Without OS calls, waiting cannot be distinguished from computing.
     let (_, t) = of("input_wait", "DROP TABLE OSRT_API");
     assert_eq!(ids(&t)[0], "host-compute");
     assert_eq!(t.findings[0].sure.as_str(), "possible");
@@ -484,7 +484,7 @@ fn a_finding_leads_to_its_place_and_back() {
     e.press("esc V");
     assert!(e.screen().contains("GPU idle") && e.screen().contains("decode#"), "{}", e.screen());
     assert_snapshot!("ranges_120x40", e.screen());
-    // Kernels of the call, one of which is in the table.
+    // Enter lists the kernels of the call; a second enter shows one of them in the kernel table.
     e.press("enter");
     assert!(e.screen().contains("kernels launched inside"), "{}", e.screen());
     e.press("enter");

@@ -37,7 +37,8 @@ impl Session {
         command.cwd(root());
         command.env_clear();
         let home = scratch().to_string_lossy().into_owned();
-        // Most flows begin at the kernel table. Written once: a program that another test starts could read half a file.
+        // Most flows begin at the kernel table. The file is written only once, because a program that another test
+        // starts could read half of it.
         static WRITTEN: std::sync::Once = std::sync::Once::new();
         let config = scratch();
         WRITTEN.call_once(|| {
@@ -202,7 +203,8 @@ fn the_demo_from_what_limits_the_run_to_the_place_and_out() {
     s.assert_restored();
 }
 
-/// Runs of different causes: `enter` from the verdict to the longest occurrence, to the launch after it, its command, and back.
+/// In runs with different causes, a few keys lead from the verdict to its longest occurrence, to the launch after it,
+/// to its command, and back.
 #[test]
 fn the_path_from_the_verdict_to_the_command_in_six_runs() {
     for run in ["host_compute", "input_wait", "item_loop", "jit_variants", "eval_stall", "late_host_rank0"] {
