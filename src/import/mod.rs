@@ -22,6 +22,7 @@ pub mod source_file;
 pub mod sqlite;
 pub mod stats_csv;
 mod stats_text;
+mod text_table;
 mod times;
 pub mod torch;
 pub mod torch_memory_snapshot;

@@ -8,6 +8,7 @@
 //!
 //! Its format `table` has the same columns between `|`, and `+` in its rules.
 
+use super::text_table::rule_columns;
 use std::io::{BufRead, Result};
 use std::ops::Range;
 
@@ -30,20 +31,9 @@ fn is_title(line: &str) -> bool {
     line.starts_with([' ', '|']) && (kernels || words(&["Start (", "Duration (", " GrdX "]))
 }
 
-/// Columns of a rule, in characters.
-fn rule_columns(line: &str) -> Option<Vec<Range<usize>>> {
-    let mut columns: Vec<Range<usize>> = Vec::new();
-    for (at, c) in line.trim_end().chars().enumerate() {
-        match c {
-            ' ' | '+' => {}
-            '-' => match columns.last_mut() {
-                Some(last) if last.end == at => last.end += 1,
-                _ => columns.push(at..at + 1),
-            },
-            _ => return None,
-        }
-    }
-    (columns.len() > 3).then_some(columns)
+/// Columns of the rule of a table of figures, which has more than three.
+fn table_columns(line: &str) -> Option<Vec<Range<usize>>> {
+    rule_columns(line).filter(|columns| columns.len() > 3)
 }
 
 /// Cells of a row; the last one may be longer than its column, unless there are bars.
@@ -70,7 +60,7 @@ pub fn read_table(mut reader: impl BufRead, mut keep: impl FnMut(u64) -> bool) -
         let line = text.trim_end_matches(['\r', '\n']);
         if let (Some(writer), Some(columns)) = (&mut table, &columns)
             && !line.trim().is_empty()
-            && rule_columns(line).is_none()
+            && table_columns(line).is_none()
         {
             if !keep(read as u64) {
                 return Ok(found);
@@ -89,7 +79,7 @@ pub fn read_table(mut reader: impl BufRead, mut keep: impl FnMut(u64) -> bool) -
         if read == 0 {
             return Ok(found);
         }
-        if let (Some(titles), Some(ranges)) = (&title, rule_columns(line)) {
+        if let (Some(titles), Some(ranges)) = (&title, table_columns(line)) {
             let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
             writer.write_record(split_row(titles, &ranges))?;
             (table, columns) = (Some(writer), Some(ranges));

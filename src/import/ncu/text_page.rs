@@ -12,6 +12,7 @@
 //!
 //! The raw page has the titles above a single rule, and no sections.
 
+use crate::import::text_table::rule_columns;
 use std::ops::Range;
 
 /// The line that begins a result.
@@ -76,8 +77,8 @@ impl TextPage {
         }
         if bare.is_empty() {
             *self = Self::default();
-        } else if bare.bytes().all(|b| b == b'-' || b == b' ') {
-            self.columns = rule_columns(line);
+        } else if let Some(columns) = rule_columns(line) {
+            self.columns = columns.try_into().ok();
         } else if bare.split_whitespace().eq(["Metric", "Name", "Metric", "Unit", "Metric", "Value"]) {
             self.titled = true;
         } else if self.titled
@@ -88,18 +89,6 @@ impl TextPage {
         }
         PageLine::Other
     }
-}
-
-/// Columns of a rule such as `---- --- ---`.
-fn rule_columns(line: &str) -> Option<[Range<usize>; 3]> {
-    let mut columns: Vec<Range<usize>> = Vec::new();
-    for (at, _) in line.bytes().enumerate().filter(|(_, b)| *b == b'-') {
-        match columns.last_mut() {
-            Some(last) if last.end == at => last.end += 1,
-            _ => columns.push(at..at + 1),
-        }
-    }
-    columns.try_into().ok()
 }
 
 /// Splits a row into its three columns. The blanks between them must be blank; the value may be longer than its column.

@@ -1,11 +1,14 @@
 //! Signals by which a terminal stops this program.
 
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 
 /// Keeps this thread, and those that it starts, from being stopped by the terminal until it is dropped: the threads of
 /// another program that they have stopped would otherwise stay stopped as well.
 #[derive(Debug)]
-pub struct Unstoppable(SigSet);
+pub struct Unstoppable {
+    /// Signals that were blocked before; `None` if nothing was changed.
+    before: Option<SigSet>,
+}
 
 impl Unstoppable {
     pub fn begin() -> Self {
@@ -13,14 +16,13 @@ impl Unstoppable {
         for signal in [Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU] {
             stops.add(signal);
         }
-        // Only adds to the signals that this thread already blocks; dropping the value unblocks all three.
-        let _ = stops.thread_block();
-        Self(stops)
+        Self { before: stops.thread_swap_mask(SigmaskHow::SIG_BLOCK).ok() }
     }
 }
 
 impl Drop for Unstoppable {
     fn drop(&mut self) {
-        let _ = self.0.thread_unblock();
+        // This fails only for an invalid argument.
+        let _ = self.before.map(|before| before.thread_set_mask());
     }
 }
