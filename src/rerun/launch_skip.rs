@@ -5,6 +5,7 @@
 //! launch named `graph` when graphs are profiled as a whole. The count covers all processes that ncu follows.
 
 use super::nvtx::Cover;
+use super::tuning_trials::TuningTrials;
 use crate::model::kernel::truncated_prefix;
 use crate::model::{CallKind, GraphMode, Kernel, NameForm, Profile};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -158,6 +159,8 @@ pub struct Count {
     pub kernels: usize,
     /// Distinct combinations of block size and shared memory among the candidates before the first selected launch.
     pub shapes: usize,
+    /// Ways in which one of the kernels was compiled and tried before the first selected launch.
+    pub variants: usize,
 }
 
 /// Counts candidates. `wanted` are rows in launch order; each must be a candidate (or a node of a candidate graph).
@@ -173,6 +176,7 @@ pub fn count_candidates(profile: &Profile, population: &Population, unit: &Unit,
     let (mut all, mut last_graph) = (0_u64, None);
     let mut kernels: BTreeSet<u32> = BTreeSet::new();
     let mut shapes = BTreeSet::new();
+    let (mut trials, mut number) = (TuningTrials::default(), 0);
     let mut ends: BTreeMap<(u32, Option<u32>), i64> = BTreeMap::new();
     let mut next = wanted.iter().copied().peekable();
     for row in 0..launches.len() {
@@ -199,6 +203,7 @@ pub fn count_candidates(profile: &Profile, population: &Population, unit: &Unit,
             launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).filter(|p| p.pid.unwrap_or_default() == mine)
         {
             turns.add_launch(place.thread);
+            number += 1;
         }
         if !passes {
             out.others += 1;
@@ -208,6 +213,9 @@ pub fn count_candidates(profile: &Profile, population: &Population, unit: &Unit,
             && let Some(c) = launches.config(row).and_then(|c| profile.configs.get(c.0 as usize))
         {
             shapes.insert((c.block, c.shared_memory().map(|b| b.0)));
+            if let Some(registers) = c.registers.filter(|_| of == mine) {
+                trials.add_launch(launches.kernel(row).0, registers, number);
+            }
         }
         if let Some((call, cost)) = launches.call(row) {
             let thread = launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).and_then(|p| p.thread);
@@ -218,6 +226,7 @@ pub fn count_candidates(profile: &Profile, population: &Population, unit: &Unit,
     out.by_process = seen;
     out.kernels = kernels.len();
     out.shapes = shapes.len();
+    out.variants = trials.variants();
     // Count threads per process.
     let mut threads: BTreeMap<u32, usize> = BTreeMap::new();
     for (of, _) in ends.keys() {

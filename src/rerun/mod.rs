@@ -31,6 +31,7 @@ pub mod script;
 pub mod select_launches;
 pub mod shell;
 pub mod tracer_measure;
+mod tuning_trials;
 pub mod verify;
 pub mod warning;
 pub mod warnings;

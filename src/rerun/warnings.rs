@@ -315,18 +315,24 @@ fn check_cooperative(f: &Facts<'_>) -> Option<Warning> {
 const TUNED_SHAPES: usize = 3;
 
 fn check_autotuning(f: &Facts<'_>) -> Option<Warning> {
+    let cached = |text: String| {
+        warning("autotuning", Severity::Warning, text)
+            .with_fix("run the program once to fill the cache, record it again, and pick the launch there")
+            .mark_inexact()
+    };
+    if f.count.variants > 1 {
+        return Some(cached(format!(
+            "Code that was compiled in {} ways ran in bursts before this launch, as when a compiler tunes a kernel: with a warm cache those launches \
+             are not repeated.",
+            f.count.variants
+        )));
+    }
     let triton = Family::guess(f.kernel.function(), f.kernel.demangled()) == Family::Triton || f.kernel.function().starts_with("triton_");
     (triton && f.count.shapes >= TUNED_SHAPES).then(|| {
-        warning(
-            "autotuning",
-            Severity::Warning,
-            format!(
-                "The kernel ran with {} block shapes before this launch, as Triton does when autotuning: with a warm cache those launches are not repeated.",
-                f.count.shapes
-            ),
-        )
-        .with_fix("run the program once to fill the cache, record it again, and pick the launch there")
-        .mark_inexact()
+        cached(format!(
+            "The kernel ran with {} block shapes before this launch, as Triton does when autotuning: with a warm cache those launches are not repeated.",
+            f.count.shapes
+        ))
     })
 }
 

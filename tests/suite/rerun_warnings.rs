@@ -253,6 +253,14 @@ fn autotuning() {
     assert!(warned(&rerun, "autotuning").text.contains("block shapes") && !rerun.is_exact());
     // A single block shape is not a search.
     calm(&plain(&edited_profile("single", named), 144), "autotuning");
+    // Any kernel whose code was compiled in several ways, in bursts.
+    let names = "shortName, demangledName, mangledName";
+    let one =
+        format!("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET ({names}) = (SELECT {names} FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE gridX = 60);");
+    let registers = |of: &str| format!("{one} UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET registersPerThread = {of};");
+    let rerun = plain(&edited_profile("single", &registers("CASE WHEN gridX < 40 THEN 16 ELSE 32 END")), 144);
+    assert!(warned(&rerun, "autotuning").text.contains("compiled in 2 ways") && !rerun.is_exact());
+    calm(&plain(&edited_profile("single", &registers("16 + gridX % 2")), 144), "autotuning");
 }
 
 #[test]

@@ -151,6 +151,13 @@ fn load_tracer(named: Option<&Path>, target: &Target) -> Result<PathBuf, Failure
 fn open_recording(target: &Target, output: &Path) -> Result<(), Failure> {
     let until = Instant::now() + PATIENCE;
     await_answer(target, output, "left", until)?;
+    // Loading CUPTI may take longer than an answer is waited for. The tracer of an earlier version answers, too.
+    while let Err(e) = await_answer(target, output, "prepare", until) {
+        target.check_alive().map_err(failed)?;
+        if Instant::now() >= until {
+            return Err(e);
+        }
+    }
     loop {
         let held = attach::hold_threads(target).map_err(failed)?;
         let answer = await_answer(target, output, "open", until)?;

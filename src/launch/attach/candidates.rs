@@ -18,7 +18,7 @@ pub struct GpuProcess {
     pub traced: bool,
 }
 
-fn seconds_since(ticks: u64) -> Option<u64> {
+pub(super) fn seconds_since(ticks: u64) -> Option<u64> {
     let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
     let uptime: f64 = uptime.split(' ').next()?.parse().ok()?;
     // Clock ticks in /proc are hundredths of a second on all platforms (USER_HZ).

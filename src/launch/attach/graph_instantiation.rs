@@ -1,12 +1,14 @@
 //! Keeps a program from instantiating a CUDA graph while CUPTI is subscribed to.
 //!
-//! CUPTI crashes a program that enters `cuGraphInstantiate` while another thread subscribes, which takes 20 to 40 ms or
-//! longer (13.0 on an H200: 15 of 637 programs that were attached to while they started, fifteen at a time); earlier and
-//! later graphs are harmless. Therefore, this waits for a pause in which no graph is instantiated, since a program that
-//! captures graphs usually captures many. It then stops the threads until CUPTI has been subscribed to, each of them
-//! while it is outside of the driver, the loader and the allocator, whose locks CUPTI needs. A thread that stays inside
-//! of them keeps running, and so does one whose system call would fail. One of 222 such programs still crashed, at a
-//! time when threads in most system calls were not stopped either.
+//! With its first call, CUPTI begins to listen to the driver, and then takes 20 to 40 ms or longer to fill the tables
+//! that it uses when it hears something. A program that creates a graph's node or instantiates a graph meanwhile
+//! crashes (13.0.85 on an H200: 15 of 637, 7 of 405 and 8 of 388 programs that were attached to while they started,
+//! fifteen at a time; the table of devices is published before it is filled). Therefore, this waits for a pause in which
+//! no graph is instantiated, no context created and no code loaded, since a program that does one of these usually goes
+//! on with the others. It then stops the threads until CUPTI has been subscribed to, each of them while it is outside of
+//! the driver, the loader and the allocator, whose locks CUPTI needs. A thread that stays in a wait or a launch keeps
+//! running, and so does one whose system call would fail; if one is inside of another function of the driver, all of
+//! this begins again.
 
 use super::memory_map::Mapping;
 use super::refusal::Refusal;
@@ -28,6 +30,9 @@ use std::time::{Duration, Instant};
 const DEPTH: usize = 1 << 15;
 /// Time for which no graph may have been instantiated.
 const QUIET: Duration = Duration::from_millis(200);
+/// The same for a program that has only just started, and the age until which that is so.
+const QUIET_AT_FIRST: Duration = Duration::from_secs(1);
+const YOUNG: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Attempts to find a thread blocked before it is stopped, and the pause between them: a thread that writes to a pipe
@@ -38,8 +43,29 @@ const LOOK_PAUSE: Duration = Duration::from_micros(100);
 const GATHER: Duration = Duration::from_millis(400);
 /// First and longest pause between attempts: each stops the threads that run.
 const GATHER_PAUSES: (Duration, Duration) = (Duration::from_micros(100), Duration::from_millis(3));
-/// Longest time for which threads are stopped: one of them may hold a lock that CUPTI needs.
-const HOLD: Duration = Duration::from_millis(500);
+/// Longest time for which threads are stopped.
+const HOLD: Duration = Duration::from_secs(3);
+/// Time after which threads go on if the tracer waits for a lock, which one of them may hold, or has not begun.
+const STUCK: Duration = Duration::from_millis(300);
+/// Pause between two looks at the tracer's thread while threads are stopped.
+const HOLD_PAUSE: Duration = Duration::from_millis(20);
+
+/// Beginnings of the names of the driver's functions that create contexts or load code.
+const STARTING: [&str; 5] = ["cuInit", "cuCtxCreate", "cuDevicePrimaryCtxRetain", "cuModuleLoad", "cuLibraryLoad"];
+const INSTANTIATING: [&str; 1] = ["cuGraphInstantiate"];
+/// Beginnings of the names of those in which a thread may stay for long, because they wait for the GPU.
+const WAITING: [&str; 10] = [
+    "cuStreamSynchronize",
+    "cuEventSynchronize",
+    "cuCtxSynchronize",
+    "cuStreamWaitEvent",
+    "cuEventQuery",
+    "cuStreamQuery",
+    "cuLaunch",
+    "cuGraphLaunch",
+    "cuMemcpy",
+    "cuMemset",
+];
 
 /// Bits of an address of the program; aarch64 may sign return addresses with the others.
 const ADDRESS: u64 = (1 << 48) - 1;
@@ -65,12 +91,13 @@ impl<'a> Code<'a> {
         Ok(Self { target, memory, map: target.map()? })
     }
 
-    /// Addresses of the driver's functions that instantiate graphs.
-    fn instantiating_functions(&self) -> Vec<Range<u64>> {
+    /// Addresses of the driver's functions whose names begin with one of these.
+    fn driver_functions(&self, beginnings: &[&str]) -> Vec<Range<u64>> {
         let Some(driver) = self.map.iter().find(|m| m.offset == 0 && m.name().starts_with("libcuda.so")) else { return Vec::new() };
         let Some(bytes) = mapped_file(self.target, driver) else { return Vec::new() };
         let Ok(file) = object::File::parse(&*bytes) else { return Vec::new() };
-        let symbols = file.dynamic_symbols().filter(|s| s.is_definition() && s.name().is_ok_and(|n| n.starts_with("cuGraphInstantiate")));
+        let named = |n: &str| beginnings.iter().any(|b| n.starts_with(b));
+        let symbols = file.dynamic_symbols().filter(|s| s.is_definition() && s.name().is_ok_and(named));
         symbols.map(|s| driver.start + s.address()..driver.start + s.address() + s.size().max(1)).collect()
     }
 
@@ -148,41 +175,79 @@ fn is_of_driver(name: &str) -> bool {
     name.strip_prefix("cuda").is_some_and(|rest| rest.starts_with("-Evt") || numbered(rest))
 }
 
-/// Waits until no thread has instantiated a graph for a while; fails if that takes too long.
+/// Waits until no thread has instantiated a graph, created a context or loaded code for a while. Fails if graphs are
+/// still instantiated when time is up.
 fn await_pause(target: &Target, until: Instant) -> Result<(), Refusal> {
     let mut code = Code::read(target)?;
-    let functions = code.instantiating_functions();
-    let mut seen = Instant::now();
-    while seen.elapsed() < QUIET && !functions.is_empty() {
+    let instantiating = code.driver_functions(&INSTANTIATING);
+    let starting = code.driver_functions(&STARTING);
+    let quiet = if target.age().is_some_and(|age| age < YOUNG) { QUIET_AT_FIRST } else { QUIET };
+    let (mut seen, mut instantiated) = (Instant::now(), Instant::now());
+    while seen.elapsed() < quiet && !instantiating.is_empty() {
         target.check_alive()?;
         code.map = target.map()?;
         for tid in code.threads() {
-            if code.look_at(tid)?.is_some_and(|thread| code.is_inside(thread.at, &functions, DEPTH)) {
-                seen = Instant::now();
+            let Some(thread) = code.look_at(tid)? else { continue };
+            if code.is_inside(thread.at, &instantiating, DEPTH) {
+                (seen, instantiated) = (Instant::now(), Instant::now());
                 break;
+            }
+            if code.is_inside(thread.at, &starting, DEPTH) {
+                seen = Instant::now();
             }
         }
         if Instant::now() > until {
-            return Err(Refusal::Instantiating(target.pid));
+            return if instantiated.elapsed() < quiet { Err(Refusal::Instantiating(target.pid)) } else { Ok(()) };
         }
         std::thread::park_timeout(PAUSE);
     }
     Ok(())
 }
 
+/// Keeps threads stopped until they are released, or until one of them may be what the tracer waits for.
+fn hold_while_subscribing(target: &Target, released: &Receiver<()>) {
+    let began = Instant::now();
+    let mut went_on = began;
+    while matches!(released.recv_timeout(HOLD_PAUSE), Err(RecvTimeoutError::Timeout)) && began.elapsed() < HOLD {
+        let Ok(code) = Code::read(target) else { return };
+        let tracer = code.library_code(|name| name.starts_with("tracer-"));
+        let called = code.library_code(|name| name.starts_with("libcupti.so") || name.starts_with("libcuda.so"));
+        // A thread of the tracer that is inside CUPTI or the driver and does not wait for a lock.
+        let subscribes = code.threads().into_iter().any(|tid| match code.blocked_thread(tid) {
+            Some((at, (number, _))) => {
+                number != nix::libc::SYS_futex && code.is_inside(at, &tracer, DEPTH) && code.is_inside(at, &called, DEPTH)
+            }
+            None => comm(target, tid) == "warpscope",
+        });
+        if subscribes {
+            went_on = Instant::now();
+        }
+        if went_on.elapsed() > STUCK {
+            return;
+        }
+    }
+}
+
+fn comm(target: &Target, tid: i32) -> String {
+    let name = std::fs::read_to_string(format!("/proc/{}/task/{tid}/comm", target.pid)).unwrap_or_default();
+    name.trim_end().to_owned()
+}
+
 /// Stops all threads outside of the driver and the loader, except those of the tracer and those whose system call would
-/// fail. Also returns true if a graph was being instantiated when time was up. `known` receives the stopped threads, so
+/// fail. Also returns true if a thread was inside of the driver, in a function that does not wait for the GPU, when time
+/// was up. `known` receives the stopped threads, so
 /// that `reap_ended` can reap those that end meanwhile.
 fn stop_threads(target: &Target, known: &Mutex<Vec<Pid>>) -> Result<(Vec<Stopped>, bool), Refusal> {
     let code = Code::read(target)?;
-    let functions = code.instantiating_functions();
-    let busy = code.library_code(|name| name.starts_with("libcuda.so") || name.starts_with("ld-linux") || name.starts_with("ld-2."));
+    let waiting = code.driver_functions(&WAITING);
+    let driver = code.library_code(|name| name.starts_with("libcuda.so"));
+    let busy: Vec<Range<u64>> = driver.iter().cloned().chain(code.loader_code()).collect();
     let allocators = code.library_code(|name| name.starts_with("libc.so") || name.starts_with("libc-2.") || name.contains("malloc"));
     let tracer = code.library_code(|name| name.starts_with("tracer-"));
     let mut held: Vec<Stopped> = Vec::new();
     let (began, mut pause) = (Instant::now(), GATHER_PAUSES.0);
     loop {
-        let (mut left, mut instantiating) = (false, false);
+        let (mut left, mut calling) = (false, false);
         for tid in code.threads() {
             if held.iter().any(|h| h.thread.as_raw() == tid) {
                 continue;
@@ -217,12 +282,12 @@ fn stop_threads(target: &Target, known: &Mutex<Vec<Pid>>) -> Result<(Vec<Stopped
                 }
                 _ => {
                     left = true;
-                    instantiating |= code.is_inside(seen.at, &functions, DEPTH);
+                    calling |= code.is_inside(seen.at, &driver, DEPTH) && !code.is_inside(seen.at, &waiting, DEPTH);
                 }
             }
         }
         if !left || began.elapsed() > GATHER {
-            return Ok((held, instantiating));
+            return Ok((held, calling));
         }
         std::thread::park_timeout(pause);
         pause = (pause * 2).min(GATHER_PAUSES.1);
@@ -241,7 +306,7 @@ fn reap_ended(stopped: &Mutex<Vec<Pid>>) {
     }
 }
 
-/// Threads that are stopped until this is dropped, or for at most [`HOLD`].
+/// Threads that are stopped until this is dropped, or until the tracer waits for them, and for at most [`HOLD`].
 #[derive(Debug)]
 pub struct HeldThreads {
     _release: Sender<()>,
@@ -250,7 +315,7 @@ pub struct HeldThreads {
 /// Result of an attempt to stop the threads in a pause.
 enum Attempt {
     Held,
-    /// A graph was being instantiated again, or a signal interfered.
+    /// A thread was calling the driver, or a signal interfered.
     Repeat,
 }
 
@@ -266,8 +331,9 @@ pub fn hold_threads(target: &Target) -> Result<HeldThreads, Refusal> {
         let stopped = Arc::clone(&known);
         std::thread::spawn(move || {
             let held = await_pause(&target, until).map(|()| match stop_threads(&target, &known) {
-                Err(Refusal::Signalled(_)) | Ok((_, true)) => (Vec::new(), Attempt::Repeat),
-                Ok((held, false)) => (held, Attempt::Held),
+                Err(Refusal::Signalled(_)) => (Vec::new(), Attempt::Repeat),
+                Ok((_, true)) if Instant::now() < until => (Vec::new(), Attempt::Repeat),
+                Ok((held, _)) => (held, Attempt::Held),
                 // If a thread cannot be stopped, the pause alone has to suffice.
                 Err(_) => (Vec::new(), Attempt::Held),
             });
@@ -278,8 +344,9 @@ pub fn hold_threads(target: &Target) -> Result<HeldThreads, Refusal> {
             };
             let holds = matches!(attempt, Ok(Attempt::Held));
             let _ = tell.send(attempt);
-            // Dropping the sender ends the wait, too.
-            let _ = released.recv_timeout(if holds { HOLD } else { Duration::ZERO });
+            if holds {
+                hold_while_subscribing(&target, &released);
+            }
             drop(held);
         });
         let attempt = loop {

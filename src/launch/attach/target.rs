@@ -6,6 +6,7 @@ use crate::launch::runs::process::read_process;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A process. Its start time distinguishes it from a later process with the same id.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,6 +92,11 @@ impl Target {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Err(Refusal::Gone(self.pid)),
             Err(source) => Err(Refusal::System { pid: self.pid, source }),
         }
+    }
+
+    /// Time since the process started.
+    pub fn age(&self) -> Option<Duration> {
+        super::candidates::seconds_since(self.started).map(Duration::from_secs)
     }
 
     /// Returns true if the process has loaded CUPTI: it may start a profiler of its own, such as torch.profiler.

@@ -170,8 +170,8 @@ fn wait_for_answers(talks: &[Talk], until: Instant) {
     let _ = nix::poll::poll(&mut fds, PollTimeout::from(left.min(PAUSE)));
 }
 
-/// Sends a command (`open`, `close`, `flush`, `state`, `left`, `measure KERNEL`; see `obey` in injection.c) to every
-/// process whose trace has that path prefix, and returns the process ids with their answers, or with the reasons why
+/// Sends a command (`prepare`, `open`, `close`, `flush`, `state`, `left`, `measure KERNEL`; see `obey` in injection.c) to
+/// every process whose trace has that path prefix, and returns the process ids with their answers, or with the reasons why
 /// there are none. Skips the sockets of processes that have ended.
 pub fn send_command(output: &Path, word: &str) -> io::Result<Vec<(u32, Answer)>> {
     let folder = output.parent().unwrap_or(Path::new("/"));

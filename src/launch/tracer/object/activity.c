@@ -164,9 +164,10 @@ static void buffer_done(void* context, u32 stream, u8* bytes, u64 size, u64 vali
     while (!gone && cuptiActivityGetNextRecord(bytes, valid, &r) == OK) ADD(lost.unwritten, 1);
   }
   u64 dropped = 0;
-  // CUPTI drops records during a detach (seen with 13.0: one record, more with several threads). They belong to calls
-  // after the capture range, unless buffers were refused.
-  int leaves = GET(detach.state) == DETACH_TAKEN && !counted.refused;
+  // CUPTI drops records during a detach (seen with 13.0: one record, more with several threads), and may say so later.
+  // They belong to calls after the capture range, unless buffers were refused.
+  u32 state = GET(detach.state);
+  int leaves = (state > DETACH_WATCHING || asked_in != GET(detach.count) + 1) && !counted.refused;
   if (cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == OK && !leaves) ADD(counted.dropped, dropped);
   // We told CUPTI that buffers are zeroed; otherwise, CUPTI would zero them on the launching thread.
   memset(bytes, 0, valid < size ? valid : size);
@@ -391,6 +392,7 @@ static int take_library(void* library, const char* named) {
     return 0;
   }
   session.unusable = NULL;
+  if (session.prepares) return 1;
   const char* file = dladdr(*(void**)&cuptiSubscribe, &where) && where.file ? where.file : named;
   snprintf(session.library, sizeof session.library, "%s", file);
   session.base = where.base;
@@ -492,6 +494,22 @@ static int find_library(void) {
   return taken;
 }
 
+static Lock attaching;
+// Maximum wait for another thread that is subscribing: this thread may hold a lock of the driver or the loader that the
+// other one needs.
+enum { ATTACHING_MS = 500 };
+// Loads CUPTI without calling it, so that subscribing takes less time: `attach --pid` stops the program's threads
+// meanwhile. Any call may make CUPTI listen to the driver, before it has filled the tables that it then uses.
+static int session_prepare(void) {
+  if (GET(session.attached)) return 1;
+  if (!lock_within(&attaching, ATTACHING_MS)) return 0;
+  session.prepares = 1;
+  if (!session.attached) find_library();
+  session.prepares = 0;
+  unlock(&attaching);
+  return 1;
+}
+
 static void session_open(void) {
   u8 one = 1;
   u64 size = 1;
@@ -506,6 +524,9 @@ static void session_open(void) {
     if (b) buffer_spare(b);
   }
   cuptiActivityRegisterCallbacks(buffer_asked, buffer_done);
+  // Asking resets the number of records that were dropped during the last detach.
+  u64 dropped;
+  if (detach.count && !counted.refused) cuptiActivityGetNumDroppedRecords(NULL, 0, &dropped);
   // As early as possible, because graphs that are launched before this rule out a detach (detach.c).
   int opens = !gate.gated || gate.is_open || GET(gate.opening);
   if (opens) kind_enable(KIND_KERNEL);
@@ -553,10 +574,6 @@ static int may_attach_later(void) {
 }
 
 static const u64 ASK_AGAIN_NS = 2000000000;
-// Maximum wait for another thread that is subscribing: this thread may hold a lock of the driver or the loader that the
-// other one needs.
-enum { ATTACHING_MS = 500 };
-static Lock attaching;
 static void poke(void);
 static void at_exit(void* unused);
 // Finds CUPTI and subscribes to it. Returns 0 on failure, with the reason in session.reason. CUPTI is called with the

@@ -41,6 +41,8 @@ static struct {
   volatile int ready, attached, ended;
   // The latest attempt to subscribe met a thread that was instantiating a graph.
   int instantiating;
+  // CUPTI is only being loaded (session_prepare).
+  int prepares;
   char library[512], reason[256];
   // Base address of `library`.
   void* base;

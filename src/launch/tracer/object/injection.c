@@ -331,6 +331,7 @@ static const char* obey(const char* word) {
     }
     return "open\n";
   }
+  if (!strcmp(word, "prepare")) return session_prepare() ? "prepared\n" : "busy\n";
   if (!strcmp(word, "close")) {
     if (!lock(&gate.lock)) return "busy\n";
     if (!gate.gated) {
