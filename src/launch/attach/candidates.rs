@@ -1,7 +1,7 @@
 //! Processes that use a GPU.
 
 use super::memory_map::read_map;
-use super::target::Target;
+use super::target::{Target, seconds_since};
 use crate::launch::runs::process::read_process;
 use std::os::unix::fs::MetadataExt;
 
@@ -16,13 +16,6 @@ pub struct GpuProcess {
     pub seconds: Option<u64>,
     /// warpscope is already tracing the process.
     pub traced: bool,
-}
-
-pub(super) fn seconds_since(ticks: u64) -> Option<u64> {
-    let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
-    let uptime: f64 = uptime.split(' ').next()?.parse().ok()?;
-    // Clock ticks in /proc are hundredths of a second on all platforms (USER_HZ).
-    Some((uptime - ticks as f64 / 100.0).max(0.0) as u64)
 }
 
 /// Lists this user's processes, or those of all users for root, that have loaded the CUDA driver, newest first.

@@ -39,6 +39,13 @@ pub fn tracer_of(pid: i32, tid: i32) -> Option<i32> {
     (tracer != 0).then_some(tracer)
 }
 
+pub(super) fn seconds_since(ticks: u64) -> Option<u64> {
+    let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
+    let uptime: f64 = uptime.split(' ').next()?.parse().ok()?;
+    // Clock ticks in /proc are hundredths of a second on all platforms (USER_HZ).
+    Some((uptime - ticks as f64 / 100.0).max(0.0) as u64)
+}
+
 impl Target {
     /// Checks that a process can be attached to, to the extent that this can be determined without touching it.
     pub fn find(pid: i32) -> Result<Self, Refusal> {
@@ -96,7 +103,7 @@ impl Target {
 
     /// Time since the process started.
     pub fn age(&self) -> Option<Duration> {
-        super::candidates::seconds_since(self.started).map(Duration::from_secs)
+        seconds_since(self.started).map(Duration::from_secs)
     }
 
     /// Returns true if the process has loaded CUPTI: it may start a profiler of its own, such as torch.profiler.
