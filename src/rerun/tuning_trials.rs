@@ -2,11 +2,11 @@
 //! kernel many times in a row, each time with code that was compiled differently. Compiled code always needs the same
 //! number of registers, so other numbers show that there were several.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Launches in a row with the same code that make a trial. Triton's autotuner measures for 100 ms, so at least 20
 /// launches of all but the longest kernels fit (vLLM 0.26 on an H200: 99 to 107).
-const LAUNCHES: u32 = 20;
+const LAUNCHES: usize = 20;
 /// Most launches of the process, for each of them: the tuner may clear the cache in between, and a step of a program
 /// launches more kernels than that.
 const PER_LAUNCH: u64 = 3;
@@ -14,9 +14,8 @@ const PER_LAUNCH: u64 = 3;
 #[derive(Debug)]
 struct Burst {
     registers: u32,
-    launches: u32,
-    /// Number of the first one among the process's launches.
-    since: u64,
+    /// Numbers of its latest launches among the process's launches.
+    latest: VecDeque<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -28,12 +27,16 @@ pub struct TuningTrials {
 impl TuningTrials {
     /// Adds a launch of a kernel; `number` counts the launches of its process.
     pub fn add_launch(&mut self, kernel: u32, registers: u32, number: u64) {
-        let burst = self.current.entry(kernel).or_insert(Burst { registers, launches: 0, since: number });
+        let burst = self.current.entry(kernel).or_insert_with(|| Burst { registers, latest: VecDeque::new() });
         if burst.registers != registers {
-            *burst = Burst { registers, launches: 0, since: number };
+            *burst = Burst { registers, latest: VecDeque::new() };
         }
-        burst.launches = burst.launches.saturating_add(1);
-        if burst.launches == LAUNCHES && number - burst.since < PER_LAUNCH * u64::from(LAUNCHES) {
+        burst.latest.push_back(number);
+        if burst.latest.len() < LAUNCHES {
+            return;
+        }
+        let first = burst.latest.pop_front().unwrap_or(number);
+        if number - first < PER_LAUNCH * LAUNCHES as u64 {
             self.tried.entry(kernel).or_default().insert(registers);
         }
     }
@@ -63,6 +66,7 @@ mod tests {
     #[test]
     fn trials_are_bursts_of_code_that_was_compiled_differently() {
         assert_eq!(variants(&[(32, 106), (16, 99), (32, 107)], 1), 2, "with a launch in between that clears the cache");
+        assert_eq!(variants(&[(32, 6), (16, 1), (32, 99), (16, 99)], 1), 2, "after a few launches that estimate the time");
         assert_eq!(variants(&[(32, 5000)], 0), 1, "a loop over one kernel");
         assert_eq!(variants(&[(32, 20), (16, 3), (24, 3)], 0), 1, "three launches are no trial");
         assert_eq!(variants(&[(32, 500), (16, 500)], 9), 0, "two phases of a program with other kernels");
