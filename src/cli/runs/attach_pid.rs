@@ -157,6 +157,7 @@ fn open_recording(target: &Target, output: &Path) -> Result<(), Failure> {
         if Instant::now() >= until {
             return Err(e);
         }
+        std::thread::park_timeout(PAUSE);
     }
     loop {
         let held = attach::hold_threads(target).map_err(failed)?;

@@ -6,9 +6,9 @@
 //! fifteen at a time; the table of devices is published before it is filled). Therefore, this waits for a pause in which
 //! no graph is instantiated, no context created and no code loaded, since a program that does one of these usually goes
 //! on with the others. It then stops the threads until CUPTI has been subscribed to, each of them while it is outside of
-//! the driver, the loader and the allocator, whose locks CUPTI needs. A thread that stays in a wait or a launch keeps
-//! running, and so does one whose system call would fail; if one is inside of another function of the driver, all of
-//! this begins again.
+//! the driver, the loader and the allocator, whose locks CUPTI needs. A thread that stays inside of them keeps running,
+//! and so does one whose system call would fail. While a program starts, all of this begins again if a thread is inside
+//! of a function of the driver that is neither a wait nor a launch.
 
 use super::memory_map::Mapping;
 use super::refusal::Refusal;
@@ -54,7 +54,7 @@ const HOLD_PAUSE: Duration = Duration::from_millis(20);
 const STARTING: [&str; 5] = ["cuInit", "cuCtxCreate", "cuDevicePrimaryCtxRetain", "cuModuleLoad", "cuLibraryLoad"];
 const INSTANTIATING: [&str; 1] = ["cuGraphInstantiate"];
 /// Beginnings of the names of those in which a thread may stay for long, because they wait for the GPU.
-const WAITING: [&str; 10] = [
+const WAITING: [&str; 11] = [
     "cuStreamSynchronize",
     "cuEventSynchronize",
     "cuCtxSynchronize",
@@ -65,6 +65,7 @@ const WAITING: [&str; 10] = [
     "cuGraphLaunch",
     "cuMemcpy",
     "cuMemset",
+    "cuMemFree",
 ];
 
 /// Bits of an address of the program; aarch64 may sign return addresses with the others.
@@ -181,7 +182,7 @@ fn await_pause(target: &Target, until: Instant) -> Result<(), Refusal> {
     let mut code = Code::read(target)?;
     let instantiating = code.driver_functions(&INSTANTIATING);
     let starting = code.driver_functions(&STARTING);
-    let quiet = if target.age().is_some_and(|age| age < YOUNG) { QUIET_AT_FIRST } else { QUIET };
+    let quiet = if is_young(target) { QUIET_AT_FIRST } else { QUIET };
     let (mut seen, mut instantiated) = (Instant::now(), Instant::now());
     while seen.elapsed() < quiet && !instantiating.is_empty() {
         target.check_alive()?;
@@ -212,14 +213,14 @@ fn hold_while_subscribing(target: &Target, released: &Receiver<()>) {
         let Ok(code) = Code::read(target) else { return };
         let tracer = code.library_code(|name| name.starts_with("tracer-"));
         let called = code.library_code(|name| name.starts_with("libcupti.so") || name.starts_with("libcuda.so"));
-        // A thread of the tracer that is inside CUPTI or the driver and does not wait for a lock.
-        let subscribes = code.threads().into_iter().any(|tid| match code.blocked_thread(tid) {
+        // A thread that runs, or that is inside CUPTI or the driver and does not wait for a lock.
+        let goes_on = |tid: &i32| match code.blocked_thread(*tid) {
             Some((at, (number, _))) => {
                 number != nix::libc::SYS_futex && code.is_inside(at, &tracer, DEPTH) && code.is_inside(at, &called, DEPTH)
             }
-            None => comm(target, tid) == "warpscope",
-        });
-        if subscribes {
+            None => true,
+        };
+        if code.threads().iter().filter(|tid| is_of_tracer(target, **tid)).any(goes_on) {
             went_on = Instant::now();
         }
         if went_on.elapsed() > STUCK {
@@ -228,18 +229,23 @@ fn hold_while_subscribing(target: &Target, released: &Receiver<()>) {
     }
 }
 
-fn comm(target: &Target, tid: i32) -> String {
-    let name = std::fs::read_to_string(format!("/proc/{}/task/{tid}/comm", target.pid)).unwrap_or_default();
-    name.trim_end().to_owned()
+/// Threads that the tracer starts have its name (injection.c), as do those that CUPTI starts on them.
+fn is_of_tracer(target: &Target, tid: i32) -> bool {
+    std::fs::read_to_string(format!("/proc/{}/task/{tid}/comm", target.pid)).is_ok_and(|name| name.trim_end() == "warpscope")
+}
+
+fn is_young(target: &Target) -> bool {
+    target.age().is_some_and(|age| age < YOUNG)
 }
 
 /// Stops all threads outside of the driver and the loader, except those of the tracer and those whose system call would
-/// fail. Also returns true if a thread was inside of the driver, in a function that does not wait for the GPU, when time
-/// was up. `known` receives the stopped threads, so
-/// that `reap_ended` can reap those that end meanwhile.
+/// fail. Also returns true if a graph was being instantiated when time was up or, in a young program, if a thread was
+/// inside of a function of the driver that does not wait for the GPU. `known` receives the stopped threads, so that
+/// `reap_ended` can reap those that end meanwhile.
 fn stop_threads(target: &Target, known: &Mutex<Vec<Pid>>) -> Result<(Vec<Stopped>, bool), Refusal> {
     let code = Code::read(target)?;
-    let waiting = code.driver_functions(&WAITING);
+    let (instantiating, waiting) = (code.driver_functions(&INSTANTIATING), code.driver_functions(&WAITING));
+    let young = is_young(target);
     let driver = code.library_code(|name| name.starts_with("libcuda.so"));
     let busy: Vec<Range<u64>> = driver.iter().cloned().chain(code.loader_code()).collect();
     let allocators = code.library_code(|name| name.starts_with("libc.so") || name.starts_with("libc-2.") || name.contains("malloc"));
@@ -282,7 +288,8 @@ fn stop_threads(target: &Target, known: &Mutex<Vec<Pid>>) -> Result<(Vec<Stopped
                 }
                 _ => {
                     left = true;
-                    calling |= code.is_inside(seen.at, &driver, DEPTH) && !code.is_inside(seen.at, &waiting, DEPTH);
+                    let calls = || code.is_inside(seen.at, &driver, DEPTH) && !code.is_inside(seen.at, &waiting, DEPTH);
+                    calling |= code.is_inside(seen.at, &instantiating, DEPTH) || young && calls();
                 }
             }
         }
