@@ -33,6 +33,9 @@ const QUIET: Duration = Duration::from_millis(200);
 /// The same for a program that has only just started, and the age until which that is so.
 const QUIET_AT_FIRST: Duration = Duration::from_secs(1);
 const YOUNG: Duration = Duration::from_mins(1);
+/// Times that the threads are looked at in this time. Each look stops those that run, so there are no more in the longer
+/// one.
+const QUIET_LOOKS: u32 = 40;
 const PAUSE: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Attempts to find a thread blocked before it is stopped, and the pause between them: a thread that writes to a pipe
@@ -200,7 +203,7 @@ fn await_pause(target: &Target, until: Instant) -> Result<(), Refusal> {
         if Instant::now() > until {
             return if instantiated.elapsed() < quiet { Err(Refusal::Instantiating(target.pid)) } else { Ok(()) };
         }
-        std::thread::park_timeout(PAUSE);
+        std::thread::park_timeout(quiet / QUIET_LOOKS);
     }
     Ok(())
 }
