@@ -60,10 +60,12 @@ struct Covers {
 }
 
 /// Time in a span during which recording was on, ns; activity outside of it is unknown.
-fn recorded_time(profile: &Profile, (from, to): (i64, i64)) -> i64 {
+pub fn recorded_time(profile: &Profile, (from, to): (i64, i64)) -> i64 {
     let all = to.saturating_sub(from);
-    let open: i64 = profile.recorded.iter().map(|&(a, b)| b.min(to).saturating_sub(a.max(from)).max(0)).sum();
-    if open > 0 { open.min(all) } else { all }
+    if profile.recorded.is_empty() {
+        return all;
+    }
+    profile.recorded.iter().map(|&(a, b)| b.min(to).saturating_sub(a.max(from)).max(0)).sum::<i64>().min(all)
 }
 
 impl Overview {
@@ -124,7 +126,9 @@ impl Overview {
         }
         let span = (first <= last).then(|| window.unwrap_or((first, last)));
         let memops = || profile.memops.iter().filter(|m| window.is_none_or(|(from, to)| (from..to).contains(&m.start.0)));
-        let length = span.map_or(0, |span| recorded_time(profile, span));
+        // Operations may run when recording is already off.
+        let known = |span: (i64, i64)| Some(recorded_time(profile, span)).filter(|ns| *ns > 0).unwrap_or(span.1 - span.0);
+        let length = span.map_or(0, known);
         let share = |covered: fn(&Covers) -> i64| {
             (length > 0 && !covers.is_empty())
                 .then(|| covers.values().map(|c| covered(c) as f64).sum::<f64>() / (length as f64 * covers.len() as f64) * 100.0)

@@ -38,6 +38,9 @@ pub fn handle_key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effect> {
                 (_, Some(ActionId::First)) => isize::MIN / 2,
                 (_, Some(ActionId::Last)) => isize::MAX / 2,
                 (_, Some(ActionId::Copy)) => {
+                    if let Some(command) = what.command(&app.session) {
+                        return vec![Effect::Copy(command, "command that confirms this".to_owned())];
+                    }
                     // On an explanation, copying opens the screen's own copy menu; on other pages, the menu of names.
                     let screen = over.screen;
                     let explain = matches!(what, Page::Explain);

@@ -214,6 +214,8 @@ pub enum ScreenEvent<'a> {
     Loaded,
     /// The report's time filter changed.
     Window,
+    /// The terminal's width changed, in columns.
+    Resized(u16),
     /// The form of kernel names changed.
     Names,
     /// The pinned metrics changed.

@@ -28,7 +28,9 @@ fn handle_message(app: &mut App, msg: Msg) -> Vec<Effect> {
         Msg::Mouse(mouse) => keys::on_mouse(app, mouse),
         Msg::Resize(w, h) => {
             app.session.size = (w, h);
-            vec![Effect::Redraw]
+            let mut effects = broadcast_to_all(app, ScreenEvent::Resized(w));
+            effects.push(Effect::Redraw);
+            effects
         }
         Msg::Progress(i, progress) => {
             let mut effects = app.session.reports.get_mut(i).map(|r| r.apply_progress(i, progress)).unwrap_or_default();

@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 /// Formats of `warpscope export`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum ExportFormat {
-    /// A file for each table and report, in folders by run and rank: for `DuckDB`, Spark, pandas.
+    #[allow(clippy::doc_markdown, reason = "this is the text of --help")]
+    /// A file for each table and report, in folders by run and rank: for DuckDB, Spark, pandas.
     Parquet,
     /// One file of protobuf for Perfetto (ui.perfetto.dev, `trace_processor`): tracks, flows from calls to kernels, counters, findings.
     Perfetto,

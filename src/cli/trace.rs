@@ -89,7 +89,8 @@ pub struct TraceArgs {
     /// Record only these ranks of a job: 0,8,16 or 0-7. A process without a rank from its launcher is recorded.
     #[arg(long, value_name = "RANKS", value_delimiter = ',', value_parser = parse_ranks)]
     pub ranks: Vec<(u32, u32)>,
-    /// Sample the metrics of an inference server once a second, beside the traces: URL of its Prometheus page, or without one that of a vLLM or `SGLang` server that the program starts.
+    #[allow(clippy::doc_markdown, reason = "this is the text of --help")]
+    /// Sample the metrics of an inference server once a second, beside the traces: URL of its Prometheus page, or without one that of a vLLM or SGLang server that the program starts.
     #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true, default_missing_value = "auto", value_parser = parse_metrics_url)]
     pub metrics: Option<String>,
     /// The libcupti to use [default: the program's own; else the first that works with the driver, see `warpscope doctor`].

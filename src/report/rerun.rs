@@ -193,10 +193,11 @@ fn exactness_text(command: &Rerun) -> &'static str {
 /// Describes a launch on a single line.
 pub fn describe_launch(s: &Selects) -> String {
     let dims = |d: Option<[u32; 3]>| d.map_or_else(|| "?".to_owned(), config::format_dim3);
-    let which = s.launch.map_or_else(
-        || format!("number {}", s.nth),
-        |l| format!("launch {} (nth {}, from 0)", units::format_grouped(l.0), units::format_grouped(s.nth)),
-    );
+    let nth = match s.skipped {
+        0 => format!("nth {}, from 0", units::format_grouped(s.nth)),
+        skipped => format!("after {} that the report's own command skipped", units::format_grouped(skipped)),
+    };
+    let which = s.launch.map_or_else(|| format!("number {}", s.nth), |l| format!("launch {} ({nth})", units::format_grouped(l.0)));
     let shape =
         if s.grid.is_some() || s.block.is_some() { format!(" · grid {} × block {}", dims(s.grid), dims(s.block)) } else { String::new() };
     format!("{which}{shape} · {}", s.duration)

@@ -54,6 +54,8 @@ pub struct Selects {
     pub launch: Option<LaunchId>,
     /// Number of earlier launches of this function in the same process, according to the report.
     pub nth: u64,
+    /// Number of launches that the report's own command skipped before the first of the report.
+    pub skipped: u64,
     /// Grid expected in the result, in blocks.
     pub grid: Option<[u32; 3]>,
     /// Block expected in the result, in threads.

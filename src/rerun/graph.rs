@@ -79,6 +79,7 @@ pub fn graph_command(profile: &Profile, index: usize, options: &Options) -> Resu
             mangled: None,
             launch: None,
             nth: skip,
+            skipped: 0,
             grid: None,
             block: None,
             duration: graph.duration,

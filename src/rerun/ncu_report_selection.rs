@@ -119,6 +119,9 @@ pub fn as_before(profile: &Profile, rows: &[usize], options: &Options, rerun: &m
         let why = "The range that the report's own command counted in.".to_owned();
         rerun.parts.insert(at, super::CommandPart { id: PartId::Gate, words, why });
     }
+    for selects in &mut rerun.selects {
+        selects.skipped = selection.skip as u64;
+    }
     rerun.warnings.retain(|w| w.id != "chosen-launches");
 }
 

@@ -168,6 +168,7 @@ impl<'a> Group<'a> {
                 mangled: self.kernel.mangled.as_deref().map(str::to_owned),
                 launch: u32::try_from(row).ok().map(LaunchId),
                 nth: number - 1,
+                skipped: 0,
                 grid: of.and_then(|c| c.grid),
                 block: of.and_then(|c| c.block),
                 duration: Nanos(launches.duration(row)),

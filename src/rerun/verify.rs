@@ -197,6 +197,7 @@ mod tests {
             mangled: Some("_ZN1a1b2tkIfLi3EEEvPT_".into()),
             launch: Some(LaunchId(4)),
             nth: 0,
+            skipped: 0,
             grid: Some([5, 1, 1]),
             block: Some([32, 1, 1]),
             duration: Nanos(1),

@@ -4,7 +4,8 @@ use super::screens::view_of;
 use super::text::{fit_placed, part};
 use super::view::View;
 use super::{Role, Theme};
-use crate::app::{ACTIONS, ActionId, App, KeyScope, Mouse, Open, OverlayKind, Report};
+use crate::app::screens::{Kind, overview};
+use crate::app::{ACTIONS, ActionId, App, KeyScope, Mouse, Open, OverlayKind, OverviewScreen, Report};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -41,7 +42,13 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
         Some(OverlayKind::Pick(_)) => fixed(&[("⏎", "choose"), ("esc", "close"), ("↑↓", "move")]),
         Some(OverlayKind::Line(..)) => fixed(&[("⏎", "accept"), ("esc", "close")]),
         Some(OverlayKind::Number(_)) => fixed(&[("⏎", "go"), ("esc", "close")]),
-        Some(OverlayKind::Page(..)) => fixed(&[("esc", "close"), ("↑↓", "scroll")]),
+        Some(OverlayKind::Page(page, _)) => {
+            let mut parts: Vec<_> = fixed(&[("esc", "close"), ("↑↓", "scroll")]);
+            if page.command(&app.session).is_some() {
+                parts.push(pair(None, 2, app.session.key_label(ActionId::Copy), "copy command"));
+            }
+            parts
+        }
         None if finder.is_some_and(|f| f.typing) => fixed(&[("⏎", "keep filter"), ("esc", "clear"), ("↑↓", "move")]),
         None => {
             let here = app.current_scope();
@@ -59,6 +66,11 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                     (ActionId::Metrics, KeyScope::Metrics) => false,
                     (ActionId::Metrics, there) if KeyScope::Results.applies_to(there) => true,
                     (ActionId::Open, KeyScope::Launches) | (ActionId::Metrics, _) => measured,
+                    (ActionId::Hints | ActionId::Rerun | ActionId::RunNow | ActionId::MeasureNow, KeyScope::Overview) => {
+                        let selected = app.top_entry().and_then(|e| OverviewScreen::of(&e.open)).map(|s| s.selected);
+                        let triage = app.report().and_then(overview::available_triage);
+                        triage.zip(selected).is_none_or(|(t, at)| overview::finding_between_kernels(t, at).is_none())
+                    }
                     // Several reports with collectives are probably ranks of one job.
                     (ActionId::Ranks, KeyScope::Overview | KeyScope::Kernels | KeyScope::Timeline) => {
                         let talks = |r: &&Report| r.whole_triage().is_some_and(|t| t.devices.iter().any(|d| d.collectives > 0));

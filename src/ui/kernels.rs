@@ -5,7 +5,7 @@ use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, bar, fit_parts, highlight_chars, part, sparkline};
 use super::view::View;
-use super::widgets::{filter_part, hint_badge};
+use super::widgets::{family_swatch, filter_part, hint_badge};
 use super::{Role, Theme};
 use crate::analysis::fuzzy::Fuzzy;
 use crate::analysis::hints::FirstHint;
@@ -310,15 +310,6 @@ fn rows_of<'p>(
             theme,
         )
     });
-}
-
-/// Color swatch of a kernel's family, to the left of the name.
-fn family_swatch(family: Option<Family>, ascii: bool, theme: &Theme) -> Span<'static> {
-    match family.filter(|_| !ascii).map(|f| theme.family_style(f)) {
-        // Without colors the swatch would mean nothing, and in ASCII it would look like a bar.
-        Some(style) if style.fg.is_some() => Span::styled("▌", style),
-        _ => Span::raw(" "),
-    }
 }
 
 fn number_text(number: usize, layout: &Layout<'_>) -> String {

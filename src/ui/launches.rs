@@ -6,12 +6,12 @@ use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, fit_parts, part};
 use super::view::View;
+use super::widgets::kernel_label;
 use super::{Role, Theme, chart};
 use crate::analysis::launch_list::LaunchList;
-use crate::analysis::readable::readable_name;
 use crate::analysis::table::launches::{self, LAUNCH, LaunchRow};
 use crate::analysis::table::{Column, Outputs, columns_of};
-use crate::analysis::{Family, GroupBy, labels};
+use crate::analysis::{GroupBy, labels};
 use crate::app::{ActionId, App, LaunchesScreen, Report};
 use crate::model::text::escape_unsafe;
 use crate::model::{LaunchOrder, Nanos, Profile, units};
@@ -75,7 +75,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen: &L
         if tall.saturating_add(neighbours::LEAST) <= area.height {
             let mut rest = area;
             area = split_top(&mut rest, tall);
-            neighbours::draw(frame, rest, report, launch as usize, theme);
+            neighbours::draw(frame, rest, report, launch as usize, view.ascii, theme);
         }
     }
     let mut inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
@@ -261,6 +261,7 @@ fn rows_of(frame: &mut Frame<'_>, (head, area): (Rect, Rect), shown: &Shown<'_>,
         all.push(Head::label_only(format!(" {}", profile.ranges.noun())));
     }
     table::draw_heads(frame, head, all, view, theme);
+    let ascii = view.ascii;
     let rows = Rows { list: "launches", count: list.rows.len(), selected: screen.selected };
     table::draw_rows(frame, area, rows, view, theme, |at, _| {
         let Some(&(row, nth)) = list.rows.get(at) else { return Vec::new() };
@@ -269,13 +270,13 @@ fn rows_of(frame: &mut Frame<'_>, (head, area): (Rect, Rect), shown: &Shown<'_>,
         let median = list.stats.as_ref().and_then(|s| s.median);
         let one = LaunchRow { median, measured, ..LaunchRow::new(profile, report.paths.as_deref(), row, nth) };
         let slow = list.stats.as_ref().and_then(|s| s.p99).is_some_and(|p| profile.launches.duration(one.launch) > p);
-        row_cells(&one, slow, &columns, (kernel, with_path.then_some(room)), theme)
+        row_cells(&one, (slow, ascii), &columns, (kernel, with_path.then_some(room)), theme)
     });
 }
 
 fn row_cells<'p>(
     one: &LaunchRow<'p>,
-    slow: bool,
+    (slow, ascii): (bool, bool),
     columns: &[Column<LaunchRow<'p>>],
     (kernel, path): (Option<usize>, Option<usize>),
     theme: &Theme,
@@ -293,10 +294,8 @@ fn row_cells<'p>(
         })
         .collect();
     if let Some(width) = kernel {
-        let name = one.kernel();
-        let style = name.map_or(theme.style(Role::Text), |k| theme.family_style(Family::guess(k.function(), k.demangled())));
-        let text = labels::cut_middle(&escape_unsafe(&name.map_or_else(Default::default, readable_name)), width);
-        spans.push(Span::styled(format!(" {}", align_left(&text, width)), style));
+        spans.push(Span::raw(" "));
+        spans.extend(kernel_label(one.kernel(), width, ascii, theme));
     }
     if let Some(room) = path {
         let text = one.paths.and_then(|p| p.launch_path(one.launch).map(|x| p.path_label(one.profile, x))).unwrap_or_default();

@@ -42,6 +42,7 @@ pub mod run_gpus;
 pub mod run_steps;
 pub mod screen_export;
 pub mod screens;
+mod step_chart;
 pub mod table;
 pub mod terminal;
 pub mod text;

@@ -3,15 +3,13 @@
 use super::panel::Panel;
 use super::text::{align_left, align_right};
 use super::{Role, Theme};
-use crate::analysis::Family;
 use crate::analysis::labels::cut_middle;
-use crate::analysis::readable::readable_name;
 use crate::analysis::table::launches::{self, LaunchRow};
 use crate::analysis::table::{Outputs, columns_of};
 use crate::app::Report;
 use crate::model::text::escape_unsafe;
 use crate::ui::table;
-use crate::ui::widgets::highlight_row;
+use crate::ui::widgets::{highlight_row, kernel_label};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -23,7 +21,7 @@ const NAME: usize = 24;
 /// Minimum width of the ranges around a launch.
 const PATH: usize = 16;
 
-pub fn draw(frame: &mut Frame<'_>, area: Rect, report: &Report, launch: usize, theme: &Theme) {
+pub fn draw(frame: &mut Frame<'_>, area: Rect, report: &Report, launch: usize, ascii: bool, theme: &Theme) {
     let Some(profile) = report.profile.as_deref().filter(|p| launch < p.launches.len()) else { return };
     let inner = Panel::new(vec![Span::styled("Launches around it", theme.style(Role::Title))]).draw(frame, area, true, theme);
     let applies = |id: &str| match id {
@@ -46,7 +44,6 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, report: &Report, launch: usize, t
     frame.render_widget(Line::styled(head.concat(), theme.style(Role::Head)), Rect { height: inner.height.min(1), ..inner });
     let rows = usize::from(inner.height.saturating_sub(1));
     let first = launch.saturating_sub(rows / 2).min(profile.launches.len().saturating_sub(rows));
-    let text = theme.style(Role::Text);
     for (line, at) in (1..).zip(first..(first + rows).min(profile.launches.len())) {
         let Ok(number) = u32::try_from(at) else { break };
         let row = LaunchRow::new(profile, report.paths.as_deref(), number, 0);
@@ -57,10 +54,8 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, report: &Report, launch: usize, t
                 Span::styled(format!("{} ", align_right(&c.shown_on_screen(&row), c.width)), theme.style(role))
             })
             .collect();
-        let kernel = row.kernel();
-        let style = kernel.map_or(text, |k| theme.family_style(Family::guess(k.function(), k.demangled())));
-        let label = cut_middle(&escape_unsafe(&kernel.map_or_else(Default::default, readable_name)), name);
-        spans.push(Span::styled(format!(" {}", align_left(&label, name)), style));
+        spans.push(Span::raw(" "));
+        spans.extend(kernel_label(row.kernel(), name, ascii, theme));
         if path > 0 {
             let inside = report.paths.as_ref().and_then(|p| Some(p.path_label(profile, p.launch_path(at)?))).unwrap_or_default();
             spans.push(Span::styled(format!(" {}", cut_middle(&escape_unsafe(&inside), path - 1)), theme.style(Role::Dim)));

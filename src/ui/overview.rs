@@ -2,7 +2,8 @@
 
 use super::panel::{BORDERED, draw_lines, draw_message, draw_panel, split_top};
 use super::screens::{Place, ScreenView};
-use super::text::{align_left, align_right, bar, wrap_text};
+use super::step_chart;
+use super::text::{align_left, align_right, bar, fit_parts, part, wrap_text};
 use super::view::View;
 use super::widgets::severity_glyph;
 use super::{Role, Theme};
@@ -54,13 +55,14 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
     let edge = if bordered { 2 } else { 1 };
     let mut rest = area;
     let columns = usize::from(area.width.saturating_sub(4));
+    let title_room = usize::from(area.width.saturating_sub(if bordered { 6 } else { 2 }));
     draw_verdict(frame, &mut rest, (triage, app.session.straggler()), columns, bordered, theme);
     let time = super::time_breakdown::lines(triage, columns, rest.height, view.ascii, theme);
     let height = u16::try_from(time.len()).unwrap_or(0) + edge;
-    let title = vec![
-        Span::styled("Where the time went", theme.style(Role::Title)),
-        Span::styled(format!("  {}", say::judged_line(triage)), theme.style(Role::Dim)),
-    ];
+    let heading = "Where the time went";
+    let judged = say::judged_line(triage);
+    let judged = whole_clauses(&judged, title_room.saturating_sub(heading.len() + 2));
+    let title = vec![Span::styled(heading, theme.style(Role::Title)), Span::styled(format!("  {judged}"), theme.style(Role::Dim))];
     let inner = draw_panel(frame, split_top(&mut rest, height), title, bordered, theme);
     draw_lines(frame, inner, time);
     let findings = u16::try_from(triage.findings.len()).unwrap_or(u16::MAX);
@@ -105,7 +107,9 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
         // With the details next to the list, the kernels get the rest of the column; without borders, at most three
         // rows.
         let all = u16::try_from(triage.kernels.len().min(KERNELS)).unwrap_or(0) + edge;
-        let wanted = if beside {
+        let wanted = if beside && list.height >= all + step_chart::LEAST && step_chart::is_useful(triage) {
+            all
+        } else if beside {
             list.height
         } else if bordered || list.height > all + 8 {
             kernel_rows
@@ -114,6 +118,9 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
         };
         let inner = draw_panel(frame, split_top(&mut list, wanted), title, bordered, theme);
         kernel_lines(frame, inner, report, triage, screen.selected, view, theme);
+        if beside && list.height >= step_chart::LEAST {
+            step_chart::draw(frame, &mut list, triage, theme);
+        }
     }
     let below = (!beside && list.height > 6).then_some(list);
     if let Some(area) = detail.or(below) {
@@ -171,7 +178,7 @@ fn draw_selected(
         let (glyph, role) = severity_glyph(finding.severity);
         let title = vec![Span::styled(format!("{glyph} {}", finding.id.id()), theme.style(role))];
         let inner = draw_panel(frame, area, title, bordered, theme);
-        let mut text = detail_lines(finding, (triage.window.0, triage.base), app.session.straggler(), usize::from(inner.width), theme);
+        let mut text = detail_lines(finding, (triage.origin(), triage.base), app.session.straggler(), usize::from(inner.width), theme);
         // The verdict's sentence is already at the top of the screen.
         if triage.verdict() == Some(finding) {
             let sentence = wrap_text(&escape_unsafe(&finding.headline), usize::from(inner.width).max(20)).len();
@@ -290,13 +297,14 @@ fn draw_verdict(
     let healthy = finding.severity == Severity::Healthy || finding.stake == 0.0 || finding.id == Verdict::GpuBound;
     let gain =
         if healthy { String::new() } else { format!("  up to {} of {}", units::format_whole_percent(finding.gain_percent()), triage.base) };
-    let gain = if healthy { gain } else { format!("{gain}{}", of_idle_parts(triage, finding)) };
-    let sure = format!("  {}", finding.sure.as_str());
+    let parts_of = if healthy { String::new() } else { of_idle_parts(triage, finding) };
     let title = vec![
-        Span::styled(format!("{glyph} {}", finding.id.id()), theme.style(role)),
-        Span::styled(gain, theme.style(Role::Title)),
-        Span::styled(sure, theme.style(Role::Dim)),
+        part(0, vec![Span::styled(format!("{glyph} {}", finding.id.id()), theme.style(role))]),
+        part(1, vec![Span::styled(gain, theme.style(Role::Title))]),
+        part(2, vec![Span::styled(parts_of, theme.style(Role::Title))]),
+        part(0, vec![Span::styled(format!("  {}", finding.sure.as_str()), theme.style(Role::Dim))]),
     ];
+    let title = fit_parts(title, &Span::raw(""), columns).spans;
     let mut text = wrap_text(&escape_unsafe(&finding.headline), columns);
     if text.len() > HEADLINE {
         let rest = text.split_off(HEADLINE - 1).join(" ");
@@ -304,11 +312,23 @@ fn draw_verdict(
     }
     let mut text: Vec<Line<'static>> = text.into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect();
     if let Some((_, headline)) = straggler {
-        text.push(Line::styled(cut_end(&escape_unsafe(headline), columns), theme.style(Role::Warn)));
+        let mut lines = wrap_text(&escape_unsafe(headline), columns);
+        // The cause is at the end of the sentence.
+        if !bordered && lines.len() > 1 {
+            lines = vec![cut_end(&lines.join(" "), columns)];
+        }
+        text.extend(lines.into_iter().map(|l| Line::styled(l, theme.style(Role::Warn))));
     }
     let height = u16::try_from(text.len()).unwrap_or(1) + if bordered { 2 } else { 1 };
     let inner = draw_panel(frame, split_top(rest, height), title, bordered, theme);
     draw_lines(frame, inner, text);
+}
+
+/// As many clauses of a line as fit, at least the first.
+fn whole_clauses(line: &str, columns: usize) -> &str {
+    let ends = line.match_indices(", ").map(|(at, _)| at).chain([line.len()]);
+    let fitting = ends.filter(|&end| display_width(&line[..end]) <= columns).last();
+    fitting.or_else(|| line.find(", ")).map_or(line, |end| &line[..end])
 }
 
 fn select_row(frame: &mut Frame<'_>, rect: Rect, at: usize, selected: usize, view: &mut View, theme: &Theme) {
@@ -423,7 +443,7 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
 /// Complete description of a finding: values, places, remedies, and how to confirm it.
 pub fn detail_lines(
     finding: &Finding,
-    (begin, base): (i64, &str),
+    (begin, base): (Option<i64>, &str),
     straggler: Option<(u32, &str)>,
     columns: usize,
     theme: &Theme,

@@ -2,13 +2,14 @@
 //! its time on the host.
 
 use super::panel::{Panel, draw_lines, split_top};
+use super::step_chart;
 use super::text::{align_left, align_right, bar, wrap_text};
 use super::widgets::stacked_bar::{Share, share_legend, stacked_bar};
+use super::widgets::{family_swatch, kernel_label};
 use super::{Role, Theme};
 use crate::analysis::Family;
 use crate::analysis::labels::{cut_end, cut_middle};
 use crate::analysis::range_tree::KernelTime;
-use crate::analysis::readable::readable_name;
 use crate::analysis::table::ranges::{self, RangeRow, node_label};
 use crate::analysis::table::{Outputs, columns_of};
 use crate::analysis::triage::TimeCategory;
@@ -38,14 +39,14 @@ const COUNTED: usize = 15;
 /// Minimum height of the panel with the time on the host.
 const HOST: u16 = 5;
 
-pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, row: &RangeRow<'_>, theme: &Theme) {
+pub fn draw(frame: &mut Frame<'_>, area: Rect, on: (&App, bool), screen: &RangesScreen, row: &RangeRow<'_>, theme: &Theme) {
     let [left, right] = if area.width >= BOTH {
         let figures = if area.width >= EXPLAINED { (area.width * 36 / 100).min(FIGURES.1) } else { FIGURES.0 };
         Layout::horizontal([Constraint::Min(10), Constraint::Length(figures)]).areas(area)
     } else {
         [area, Rect::default()]
     };
-    draw_left(frame, left, app, screen, row, theme);
+    draw_left(frame, left, on, screen, row, theme);
     if right.width > 0 {
         let lines = figure_lines(right, row, theme);
         let wanted = panel_rows(lines.len());
@@ -66,28 +67,35 @@ fn panel_rows(lines: usize) -> u16 {
 }
 
 /// The kernels, and below a short list their kinds.
-fn draw_left(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, row: &RangeRow<'_>, theme: &Theme) {
+fn draw_left(frame: &mut Frame<'_>, area: Rect, (app, ascii): (&App, bool), screen: &RangesScreen, row: &RangeRow<'_>, theme: &Theme) {
     let mut rest = area;
     let profile = app.report().and_then(|r| r.profile.as_ref());
     let kernels = screen.inside.as_ref().filter(|i| i.0 == row.id && !i.1.is_empty()).map(|i| &i.1);
     if let Some((kernels, profile)) = kernels.zip(profile) {
-        let kinds = kind_lines(kernels, profile, usize::from(area.width.saturating_sub(4)), theme);
+        let kinds = kind_lines(kernels, profile, usize::from(area.width.saturating_sub(4)), ascii, theme);
         let wanted = panel_rows(kernels.len() + 1);
         if wanted.saturating_add(panel_rows(kinds.len())) <= rest.height {
             let place = split_top(&mut rest, wanted);
-            draw_kernels(frame, place, app, screen, row, theme);
+            draw_kernels(frame, place, (app, ascii), screen, row, theme);
             let note = vec![Span::styled("share of kernel time, guessed from the names", theme.style(Role::Dim))];
             let panel = Panel::new(vec![Span::styled("Kinds of work", theme.style(Role::Title))]).note(note);
-            let inner = panel.draw(frame, rest, true, theme);
+            let steps = app.report().and_then(|r| r.whole_triage()).filter(|t| step_chart::is_useful(t));
+            let tall = panel_rows(kinds.len());
+            let with_steps = steps.filter(|_| tall.saturating_add(step_chart::LEAST) <= rest.height);
+            let place = if with_steps.is_some() { split_top(&mut rest, tall) } else { std::mem::take(&mut rest) };
+            let inner = panel.draw(frame, place, true, theme);
             draw_lines(frame, inner, kinds);
+            if let Some(triage) = with_steps {
+                step_chart::draw(frame, &mut rest, triage, theme);
+            }
             return;
         }
     }
-    draw_kernels(frame, rest, app, screen, row, theme);
+    draw_kernels(frame, rest, (app, ascii), screen, row, theme);
 }
 
 /// Kernel time by family, longest first.
-fn kind_lines(kernels: &[KernelTime], profile: &Profile, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn kind_lines(kernels: &[KernelTime], profile: &Profile, columns: usize, ascii: bool, theme: &Theme) -> Vec<Line<'static>> {
     let mut kinds: Vec<(Family, i64, usize, u64)> = Vec::new();
     for &(kernel, ns, count) in kernels {
         let family = profile.kernels.get(kernel.0 as usize).map_or(Family::Other, |k| Family::guess(k.function(), k.demangled()));
@@ -102,9 +110,9 @@ fn kind_lines(kernels: &[KernelTime], profile: &Profile, columns: usize, theme: 
     let wide = columns.saturating_sub(KIND + 7 + TOTAL + 1 + 2 * COUNTED).clamp(BAR, 60);
     let amd = profile.is_amd();
     let line = |(family, ns, kernels, launches): (Family, i64, usize, u64)| {
-        let style = theme.family_style(family);
-        let mut spans = vec![Span::styled(align_left(family.vendor_name(amd), KIND), style)];
-        spans.extend(bar(ns as f64 / most, wide, style, theme));
+        let name = align_left(family.vendor_name(amd), KIND - 2);
+        let mut spans = vec![family_swatch(Some(family), ascii, theme), Span::styled(format!(" {name}"), theme.style(Role::Text))];
+        spans.extend(bar(ns as f64 / most, wide, theme.style(Role::Bar), theme));
         spans.push(Span::styled(align_right(&units::format_percent(ns as f64 / all * 100.0), 7), theme.style(Role::Title)));
         spans.push(Span::styled(align_right(&Nanos(ns).to_string(), TOTAL + 1), theme.style(Role::Text)));
         let counts = [units::format_count(kernels, "kernel"), units::format_count(launches, "launch")];
@@ -156,7 +164,7 @@ fn panel_title(word: &str, row: &RangeRow<'_>, columns: usize, theme: &Theme) ->
     vec![Span::styled(format!("{word} "), theme.style(Role::Title)), Span::styled(name, theme.style(Role::Text))]
 }
 
-fn draw_kernels(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, row: &RangeRow<'_>, theme: &Theme) {
+fn draw_kernels(frame: &mut Frame<'_>, area: Rect, (app, ascii): (&App, bool), screen: &RangesScreen, row: &RangeRow<'_>, theme: &Theme) {
     let inner = Panel::new(panel_title("Kernels inside", row, area.width.into(), theme)).draw(frame, area, true, theme);
     let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Text));
     let kernels = screen.inside.as_ref().filter(|i| i.0 == row.id).map(|i| &i.1);
@@ -187,9 +195,8 @@ fn draw_kernels(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScr
     let listed = if kernels.len() > room { room.saturating_sub(1) } else { kernels.len() };
     for &(kernel, ns, count) in kernels.iter().take(listed) {
         let of = profile.kernels.get(kernel.0 as usize);
-        let style = of.map_or(text, |k| theme.family_style(Family::guess(k.function(), k.demangled())));
-        let label = cut_middle(&escape_unsafe(&of.map_or_else(Default::default, readable_name)), name);
-        let mut spans = vec![Span::styled(align_left(&label, name), style), Span::raw(" ")];
+        let mut spans = kernel_label(of, name, ascii, theme).to_vec();
+        spans.push(Span::raw(" "));
         spans.extend(bar(ns as f64 / longest as f64, BAR, theme.style(Role::Part(TimeCategory::Kernels)), theme));
         let share = units::format_percent(ns as f64 / all.max(1) as f64 * 100.0);
         let count_text = units::format_grouped(count);

@@ -94,7 +94,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, vie
     if rest.height >= range_panel::LEAST
         && let Some(row) = screen.selected_node().and_then(|(id, _)| RangeRow::new(tree, id, peak))
     {
-        range_panel::draw(frame, rest, app, screen, &row, theme);
+        range_panel::draw(frame, rest, (app, view.ascii), screen, &row, theme);
     }
     table::draw_rows(frame, rows, of, view, theme, |at, _| {
         let Some((id, node)) = screen.shown.get(at).and_then(|&id| Some((id, tree.nodes.get(id as usize)?))) else { return Vec::new() };

@@ -9,7 +9,7 @@ use super::text::{align_left, fit_parts, part, wrap_text};
 use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, cut_middle, display_width};
-use crate::app::screens::rerun::RerunRow;
+use crate::app::screens::rerun::{RerunRow, WIDE};
 use crate::app::{ActionId, App, RerunScreen};
 use crate::model::text::escape_unsafe;
 use crate::model::{Profile, Severity};
@@ -18,9 +18,6 @@ use crate::rerun::{CommandPart, PartId, Rerun, shell};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span, Text};
-
-/// Minimum width to show the fields next to the command.
-pub const WIDE: u16 = 118;
 
 impl ScreenView for RerunScreen {
     fn draw(&self, frame: &mut Frame<'_>, at: Place, app: &App, view: &mut View, theme: &Theme) {
@@ -44,7 +41,7 @@ fn next(app: &App, screen: &RerunScreen) -> String {
     // A wide screen already shows the warnings in full and in color.
     let wide = app.session.size.0 >= WIDE;
     if let Some(w) = rerun.warnings.iter().filter(|w| !wide && w.severity >= Severity::Warning).max_by_key(|w| w.severity) {
-        return w.to_sentence();
+        return w.fix.clone().unwrap_or_else(|| w.to_sentence());
     }
     if !rerun.is_runnable() {
         return format!(
@@ -102,7 +99,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RerunScreen, view
         draw_alternatives(frame, below, screen, theme);
         frame.render_widget(Text::from(lines), main);
         if let Some((launch, report)) = around {
-            neighbours::draw(frame, rest, report, launch, theme);
+            neighbours::draw(frame, rest, report, launch, view.ascii, theme);
         }
         draw_fields(frame, fields_area, app, (screen, profile), view, theme);
     } else {
@@ -423,9 +420,7 @@ fn draw_fields(frame: &mut Frame<'_>, area: Rect, app: &App, (screen, profile): 
         let (title, role, text, text_role) = match row {
             RerunRow::Warning(i) => {
                 let Some(w) = screen.current_rerun().and_then(|r| r.warnings.get(i)) else { continue };
-                // A wide screen shows the warning next to the fields, so the row only says what to do about it.
-                let text = w.fix.as_deref().filter(|_| app.session.size.0 >= WIDE).unwrap_or(&w.text);
-                (w.severity.as_str(), severity_role(w.severity), escape_unsafe(text).into_owned(), Role::Text)
+                (w.severity.as_str(), severity_role(w.severity), escape_unsafe(&w.text).into_owned(), Role::Text)
             }
             RerunRow::Alternative(i) => {
                 let Some(other) = screen.alternatives().get(i) else { continue };

@@ -263,7 +263,7 @@ fn strip_lines(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> V
         let length = triage.length().max(1) as f64;
         let mut ticks = vec![' '; wide];
         for step in &triage.steps {
-            let at = ((step.start - triage.window.0) as f64 / length * wide as f64) as usize;
+            let at = (triage.judged.position(step.start) as f64 / length * wide as f64) as usize;
             ticks[at.min(wide - 1)] = '╵';
         }
         out.push(Line::from(vec![

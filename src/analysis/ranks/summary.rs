@@ -250,7 +250,7 @@ fn build_digest(
         end: part.last.max(part.first.unwrap_or(triage.span.1)),
         window_start: triage.window.0,
         window_end: triage.window.1,
-        judged: triage.judged,
+        judged: triage.length(),
         parts: device.map(|d| d.parts.iter().map(|p| p.1).collect()).unwrap_or_default(),
         collective_time: device.map_or(0, |d| d.collectives),
         kernel_time: part.kernel_time,

@@ -7,6 +7,7 @@ use super::device_ops::{Class, DeviceOp, DeviceOps, OperationRow};
 use super::host::Host;
 use super::host_lines::LineGather;
 use super::idle_causes::{Gaps, Piece};
+use super::judged_time::JudgedTime;
 use super::kernels::Kernels;
 use super::spread::Spreads;
 use super::step_sketch::Sketch;
@@ -85,6 +86,8 @@ pub struct Gather<'a, 'g> {
     pub strip: Vec<[f64; RUNNING.len()]>,
     pub why: Vec<ByCause>,
     pub window: (i64, i64),
+    /// Analyzed parts of the window.
+    pub judged: JudgedTime,
     /// Start of the call that launched the last kernel's graph.
     pub last_graph: Option<i64>,
     pub cancel: &'g Cancel,
@@ -97,7 +100,7 @@ impl<'a, 'g> Gather<'a, 'g> {
         ops: &'g DeviceOps<'a>,
         host: &'g Host<'a>,
         steps: &'g Steps,
-        window: (i64, i64),
+        (window, windows): ((i64, i64), &[(i64, i64)]),
         cancel: &'g Cancel,
     ) -> Self {
         Self {
@@ -124,6 +127,7 @@ impl<'a, 'g> Gather<'a, 'g> {
             strip: vec![[0.0; RUNNING.len()]; STRIP],
             why: vec![ByCause::default(); STRIP],
             window,
+            judged: JudgedTime::from_windows(windows),
             last_graph: None,
             cancel,
         }
@@ -271,8 +275,8 @@ impl Gather<'_, '_> {
 
     /// Spreads a piece of idle time evenly over the slices that it overlaps.
     fn add_cause_slices(&mut self, piece: &Piece) {
-        let width = (self.window.1 - self.window.0) as f64 / STRIP as f64;
-        let slice = |t: i64| (((t - self.window.0) as f64 / width) as usize).min(STRIP - 1);
+        let width = self.judged.length() as f64 / STRIP as f64;
+        let slice = |t: i64| ((self.judged.position(t) as f64 / width) as usize).min(STRIP - 1);
         let (from, to) = (slice(piece.start), slice(piece.end));
         let each = (piece.end - piece.start) / i64::try_from(to - from + 1).unwrap_or(1);
         for causes in &mut self.why[from..=to] {
@@ -282,9 +286,8 @@ impl Gather<'_, '_> {
 
     /// Adds time in a running category to the slices of the strip.
     fn add_busy_slices(&mut self, category: TimeCategory, start: i64, end: i64) {
-        let (begin, until) = self.window;
-        let width = (until - begin) as f64 / STRIP as f64;
-        let (from, to) = ((start - begin) as f64 / width, (end - begin) as f64 / width);
+        let width = self.judged.length() as f64 / STRIP as f64;
+        let (from, to) = (self.judged.position(start) as f64 / width, self.judged.position(end) as f64 / width);
         for slice in (from as usize)..=(to as usize).min(STRIP - 1) {
             let covered = to.min(slice as f64 + 1.0) - from.max(slice as f64);
             self.strip[slice][category as usize] += covered.max(0.0);

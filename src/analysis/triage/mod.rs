@@ -16,6 +16,7 @@ mod host_samples;
 mod idle;
 mod idle_causes;
 pub mod intervals;
+mod judged_time;
 mod kernels;
 mod launch_lines;
 mod marked;
@@ -49,6 +50,7 @@ pub use host::Known;
 pub use host_lines::{FunctionKey, HostTime, LineTime, StackTime};
 pub use host_samples::ENOUGH;
 pub use idle::{Idle, find_idle_times};
+pub use judged_time::JudgedTime;
 pub use launch_lines::LaunchSum;
 pub use outcome::{JudgedDevice, StepStats, Triage};
 pub use phase::Phase;
@@ -134,10 +136,11 @@ pub fn triage_profile(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Opti
     };
     certainty::say_judged(&case, &mut findings);
     certainty::add_breakdown_shares(&case, &mut findings);
+    let devices = i64::try_from(case.devices.len().max(1)).unwrap_or(1);
     Some(Triage {
         window: case.window,
         base: case.base,
-        judged: case.length(),
+        judged: JudgedTime::from_windows(&case.windows),
         devices: case.devices.iter().map(device).collect(),
         findings,
         flops,
@@ -156,6 +159,7 @@ pub fn triage_profile(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Opti
         kernels: case.kernels.top_kernels(profile),
         found: case.steps.found,
         step_lengths: outcome::measure_steps(&case.steps.list),
+        step_idle: case.per_step.iter().map(|s| (s.idle.total() / devices, s.idle.largest_part())).collect(),
         host_time: case.host_time,
         steps: case.steps.list,
         left_out: case.steps.left_out,

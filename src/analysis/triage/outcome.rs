@@ -2,6 +2,7 @@
 
 use super::finding::Finding;
 use super::host_lines::HostTime;
+use super::judged_time::JudgedTime;
 use super::run_context::{Outside, Slice};
 use super::step_kinds::StepKind;
 use super::steps::{LeftOut, Step, StepSource, lower_median};
@@ -61,10 +62,12 @@ pub struct Triage {
     pub window: (i64, i64),
     /// Name of the analyzed time: `the run`, `the steady state`, or `the window` that the user chose.
     pub base: &'static str,
-    /// Analyzed time in the window, ns.
-    pub judged: i64,
+    /// Analyzed parts of the window.
+    pub judged: JudgedTime,
     pub found: Option<StepSource>,
     pub steps: Vec<Step>,
+    /// Idle time in each step, ns, averaged over the devices, and its largest category; empty if there are too many steps.
+    pub step_idle: Vec<(i64, Option<TimeCategory>)>,
     /// `None` if the run has no steps.
     pub step_lengths: Option<StepStats>,
     pub left_out: Vec<LeftOut>,
@@ -108,7 +111,12 @@ impl Triage {
 
     /// Analyzed time, ns.
     pub fn length(&self) -> i64 {
-        self.judged
+        self.judged.length()
+    }
+
+    /// Start of the window, ns, if all of it was analyzed: times in it can then be given from there.
+    pub fn origin(&self) -> Option<i64> {
+        (self.judged.count() <= 1).then_some(self.window.0)
     }
 
     /// Share of a category in the window over all devices, in percent.

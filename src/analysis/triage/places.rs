@@ -235,14 +235,35 @@ type Inclusive = FxHashMap<u32, (i64, usize)>;
 /// Returns the most specific place that accounts for more than `than`: of all names with more time, the one with the
 /// least time; ties go to the innermost one.
 fn around_most(case: &RunContext<'_>, inclusive: &Inclusive, than: i64) -> Option<String> {
-    let mut sums: FxHashMap<String, (i64, usize)> = FxHashMap::default();
+    let labels = merged_labels(case, inclusive.keys().copied());
+    let mut sums: FxHashMap<&str, (i64, usize)> = FxHashMap::default();
     for (name, (ns, depth)) in inclusive {
-        let sum = sums.entry(normalize_label(&case.profile.ranges.label(*name))).or_default();
+        let sum = sums.entry(labels.get(name).map_or("", String::as_str)).or_default();
         *sum = (sum.0 + ns, sum.1.max(*depth));
     }
     let (name, _) =
-        sums.into_iter().filter(|s| s.1.0 > than).min_by(|a, b| a.1.0.cmp(&b.1.0).then(b.1.1.cmp(&a.1.1)).then(a.0.cmp(&b.0)))?;
-    Some(name)
+        sums.into_iter().filter(|s| s.1.0 > than).min_by(|a, b| a.1.0.cmp(&b.1.0).then(b.1.1.cmp(&a.1.1)).then(a.0.cmp(b.0)))?;
+    Some(name.to_owned())
+}
+
+/// Labels under which ranges with these names are merged: `step #` for `step 1` and `step 2`, but `conv2d` if all names
+/// like it are the same.
+fn merged_labels(case: &RunContext<'_>, names: impl Iterator<Item = u32>) -> FxHashMap<u32, String> {
+    let names: FxHashSet<u32> = names.collect();
+    let labels: FxHashMap<u32, String> = names.into_iter().map(|name| (name, case.profile.ranges.label(name))).collect();
+    let mut like: FxHashMap<String, Option<&str>> = FxHashMap::default();
+    for label in labels.values() {
+        let same = like.entry(normalize_label(label)).or_insert(Some(label));
+        // The address in the name of a Python object is different in each run.
+        if *same != Some(label) || label.contains(" object at 0x") {
+            *same = None;
+        }
+    }
+    let shown = |label: &str| {
+        let pattern = normalize_label(label);
+        like.get(&pattern).copied().flatten().map_or_else(|| pattern.clone(), str::to_owned)
+    };
+    labels.iter().map(|(name, label)| (*name, shown(label))).collect()
 }
 
 /// Attributes each moment of the queries to the innermost open range (`out`), and adds its time to all open ranges
@@ -305,25 +326,24 @@ fn attribute_innermost(case: &RunContext<'_>, times: &Times, mut rows: Vec<u32>,
 
 /// Merges parts in ranges with similar names into one place each, with its time in ns, longest first.
 fn by_name(case: &RunContext<'_>, parts: &[(Part, i64)]) -> Vec<(Place, i64)> {
-    let mut labels: FxHashMap<u32, String> = FxHashMap::default();
-    let mut sums: FxHashMap<String, (i64, Part)> = FxHashMap::default();
+    let labels = merged_labels(case, parts.iter().map(|(part, _)| part.name));
+    let mut sums: FxHashMap<&str, (i64, Part)> = FxHashMap::default();
     for (part, ns) in parts {
-        let label = labels.entry(part.name).or_insert_with(|| normalize_label(&case.profile.ranges.label(part.name))).clone();
-        let sum = sums.entry(label).or_insert((0, *part));
+        let sum = sums.entry(labels.get(&part.name).map_or("", String::as_str)).or_insert((0, *part));
         sum.0 += ns;
         if part.end - part.start > sum.1.end - sum.1.start {
             sum.1 = *part;
         }
     }
-    let mut named: Vec<(String, (i64, Part))> = sums.into_iter().collect();
-    named.sort_by(|a, b| b.1.0.cmp(&a.1.0).then_with(|| a.0.cmp(&b.0)));
-    let place = |(name, (ns, part)): (String, (i64, Part))| {
+    let mut named: Vec<(&str, (i64, Part))> = sums.into_iter().collect();
+    named.sort_by(|a, b| b.1.0.cmp(&a.1.0).then_with(|| a.0.cmp(b.0)));
+    let place = |(name, (ns, part)): (&str, (i64, Part))| {
         let kind = match part.origin {
             RangeOrigin::Operator => PlaceKind::Operator,
             RangeOrigin::Python => PlaceKind::Python,
             _ => PlaceKind::Range,
         };
-        (Place { kind, name, start: part.start, end: part.end, ns: Some(ns), rank: None }, ns)
+        (Place { kind, name: name.to_owned(), start: part.start, end: part.end, ns: Some(ns), rank: None }, ns)
     };
     named.into_iter().map(place).collect()
 }

@@ -217,9 +217,9 @@ impl<'a> RunContext<'a> {
         if window.0.max(first) >= window.1.min(last) || cancel.is_cancelled() {
             return None;
         }
-        let mut gather = Gather::new(profile, &ops, &host, &steps, window, cancel);
         let chosen = chosen.is_some();
         let windows = recorded_windows(profile, if windows.is_empty() { vec![window] } else { windows.to_vec() });
+        let mut gather = Gather::new(profile, &ops, &host, &steps, (window, &windows), cancel);
         let busy = sweep_windows(ops.iter(), ops.units.len(), &windows, &mut gather);
         if cancel.is_cancelled() {
             return None;

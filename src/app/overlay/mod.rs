@@ -13,7 +13,9 @@ pub use pick_list::{Item, PickList};
 
 use crate::analysis::checklist;
 use crate::analysis::triage::Finding;
+use crate::app::session::Session;
 use crate::report::hints::Advice;
+use crate::rerun::shell::command_line;
 use std::sync::Arc;
 use tui_input::Input;
 
@@ -34,9 +36,18 @@ pub enum Page {
     /// Advice derived from a timeline launch alone, without metrics.
     Advice(Arc<Advice>),
     /// A finding's values, locations and remedies.
-    Finding(Arc<Finding>, i64, &'static str),
+    Finding(Arc<Finding>, Option<i64>, &'static str),
     /// Details of a run.
     RunFacts(Arc<[(&'static str, String)]>),
+}
+
+impl Page {
+    /// Command that confirms the finding of the page. A comparison of ranks that are open already confirms it by itself.
+    pub fn command(&self, session: &Session) -> Option<String> {
+        let Self::Finding(finding, ..) = self else { return None };
+        let compared = finding.id.asks_for_ranks() && session.straggler().is_some();
+        finding.confirm.as_ref().filter(|_| !compared).map(|c| command_line(&c.argv))
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -265,7 +265,7 @@ fn draw_event(svg: &mut Svg, (from, to, class, name, count): (f64, f64, &'static
 
 /// Omits the command: the commands of all findings are at the end of the report.
 fn finding_block(f: &Finding, triage: &Triage) -> FindingText {
-    let mut text = finding_text(f, triage.base, triage.window.0);
+    let mut text = finding_text(f, triage.base, triage.origin());
     text.places.truncate(PLACES);
     text.confirm = Default::default();
     text

@@ -84,7 +84,7 @@ fn base_line(job: &Job) -> Option<String> {
 
 /// Puts a finding into words. Its times are on the clock of one rank.
 pub fn finding_text(f: &Finding) -> FindingText {
-    FindingText { places: Vec::new(), ..triage::finding_text(f, "a rank's judged time", 0) }
+    FindingText { places: Vec::new(), ..triage::finding_text(f, "a rank's judged time", None) }
 }
 
 /// The job for people: the verdict, the ranks, their collectives, who waits for whom, and the findings.

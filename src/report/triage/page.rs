@@ -26,7 +26,7 @@ fn append_run(blocks: &mut Vec<Block<'_>>, profile: &Profile, t: &Triage) {
     if !t.devices.is_empty() {
         blocks.push(Block::Bars("where the time went", t.devices.iter().map(|d| time_of_device(d, t)).collect()));
     }
-    blocks.extend(t.findings.iter().map(|f| Block::Finding(finding_text(f, t.base, t.window.0))));
+    blocks.extend(t.findings.iter().map(|f| Block::Finding(finding_text(f, t.base, t.origin()))));
     let lines = t.host_time.main_lines(LINES);
     if !lines.is_empty() {
         let all = t.host_time.known().max(1) as f64;

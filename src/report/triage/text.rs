@@ -53,8 +53,8 @@ pub fn evidence_text(e: &Evidence) -> EvidenceText {
 }
 
 /// Puts a finding into words. `base` names the time span to which the finding's share refers, and `begin` is the start
-/// of the window, ns.
-pub fn finding_text(f: &Finding, base: &str, begin: i64) -> FindingText {
+/// of the window, ns, if places are to be given from there.
+pub fn finding_text(f: &Finding, base: &str, begin: Option<i64>) -> FindingText {
     FindingText {
         id: f.id.id(),
         headline: f.headline.clone(),
@@ -70,12 +70,13 @@ pub fn finding_text(f: &Finding, base: &str, begin: i64) -> FindingText {
 }
 
 /// Describes a place, with its time both as accepted by `--from` and relative to the start of the window.
-pub fn format_place(p: &Place, base: &str, begin: i64) -> String {
+pub fn format_place(p: &Place, base: &str, begin: Option<i64>) -> String {
     let name = match p.kind {
         PlaceKind::Window | PlaceKind::Step | PlaceKind::Call | PlaceKind::Line => escape_unsafe(&p.name).into_owned(),
         kind => format!("{} {}", kind.as_str(), escape_unsafe(&p.name)),
     };
-    let at = format!("{:.4} s ({} into {base})", p.start as f64 / 1e9, Nanos(p.start - begin));
+    let into = begin.map_or_else(String::new, |begin| format!(" ({} into {base})", Nanos(p.start - begin)));
+    let at = format!("{:.4} s{into}", p.start as f64 / 1e9);
     match (p.ns, p.kind) {
         // A total over the window has no single time.
         (Some(ns), PlaceKind::Kernel | PlaceKind::Call) => format!("{name}: {}", Nanos(ns)),
@@ -98,8 +99,9 @@ pub fn judged_line(t: &Triage) -> String {
         (false, "the run") => format!("parts of the run: {judged} of {span}"),
         (_, base) => format!("{}: {judged} of {span}", base.trim_start_matches("the ")),
     };
+    let parts = if t.judged.count() > 1 { format!(", in {} parts", t.judged.count()) } else { String::new() };
     let devices = if t.devices.len() > 1 { format!(", mean of {}", units::format_count(t.devices.len(), "GPU")) } else { String::new() };
-    format!("{of}{steps}{devices}{}", t.flops.map_or_else(String::new, |r| format!(", {}", format_flops(r.per_second))))
+    format!("{of}{parts}{steps}{devices}{}", t.flops.map_or_else(String::new, |r| format!(", {}", format_flops(r.per_second))))
 }
 
 pub(super) fn name_of(d: &JudgedDevice, several: bool) -> String {

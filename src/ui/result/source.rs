@@ -7,8 +7,8 @@ use super::super::view::View;
 use super::super::widgets::stacked_bar::{Share, share_legend, stacked_bar};
 use super::super::{Role, Theme};
 use crate::analysis::Family;
-use crate::analysis::code::{Counts, Instruction, Listing};
-use crate::analysis::labels::{cut_end, cut_middle};
+use crate::analysis::code::{Counts, Instruction, Line as SourceLine, Listing};
+use crate::analysis::labels::{cut_end, cut_middle, display_width};
 use crate::analysis::metric::format_count;
 use crate::app::ResultScreen;
 use crate::app::screens::result::Asked;
@@ -50,8 +50,11 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
     // Do not count context lines.
     let known =
         if screen.source.instructions { listing.instructions.len() } else { listing.lines.iter().filter(|l| l.instructions > 0).count() };
+    // The rows name the file only if there are several.
+    let file = (!screen.source.instructions).then(|| listing.lines.first()).flatten().filter(|_| !has_several_files(listing));
+    let file = file.map_or_else(String::new, |l| format!(" of {}", escape_unsafe(&l.name)));
     let title = vec![
-        Span::styled(format!("{known} {}", if known == 1 { what.trim_end_matches('s') } else { what }), theme.style(Role::Title)),
+        Span::styled(format!("{known} {}{file}", if known == 1 { what.trim_end_matches('s') } else { what }), theme.style(Role::Title)),
         Span::styled(format!(", {order}   {} {}", format_count(listing.samples), listing.unit), theme.style(Role::Dim)),
     ];
     if bordered {
@@ -91,7 +94,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
         if screen.source.instructions {
             "offset    instruction".to_owned()
         } else {
-            format!("{} source", if layout.place < 16 { align_right("line", layout.place) } else { align_left("line", layout.place) })
+            format!("{} source", if layout.files { align_left("line", layout.place) } else { align_right("line", layout.place) })
         }
     );
     frame.render_widget(Line::styled(cut_end(&title, columns), theme.style(Role::Head)), titles);
@@ -217,6 +220,8 @@ struct Columns {
     excess: bool,
     /// Width of file and line, or of the offset.
     place: usize,
+    /// Set if the lines are of several files.
+    files: bool,
 }
 
 /// Minimum width to show counters next to code in program order; the panel of the selected line also contains them.
@@ -224,11 +229,18 @@ const ROOMY: usize = 140;
 
 fn fit_layout(columns: usize, screen: &ResultScreen, listing: &Listing) -> Columns {
     let bar = if columns >= 100 { 12 } else { 5 };
-    let files = listing.lines.iter().any(|l| l.file != listing.lines[0].file);
+    let files = !screen.source.instructions && has_several_files(listing);
+    let most = if columns >= ROOMY { WIDE_PLACE } else { PLACE };
+    let place = if screen.source.instructions {
+        9
+    } else if files {
+        listing.lines.iter().map(|l| display_width(&place_text(l, most))).max().unwrap_or(0).max(5)
+    } else {
+        5
+    };
     if screen.source.in_order && !screen.source.instructions && columns < ROOMY {
-        return Columns { bar, stall: 0, executed: 0, excess: false, place: if files { 16 } else { 5 } };
+        return Columns { bar, stall: 0, executed: 0, excess: false, place, files };
     }
-    let place = if screen.source.instructions { 9 } else { 16 };
     // Omit a column if no row has a value for it.
     let some = |has: fn(&Counts) -> bool| {
         if screen.source.instructions {
@@ -244,7 +256,23 @@ fn fit_layout(columns: usize, screen: &ResultScreen, listing: &Listing) -> Colum
         executed: if some(|c| c.executed.is_some()) { 12 } else { 0 },
         excess: columns >= 110 && some(|c| c.excess_l2.unwrap_or(0.0) + c.excess_shared.unwrap_or(0.0) > 0.0),
         place,
+        files,
     }
+}
+
+fn has_several_files(listing: &Listing) -> bool {
+    listing.lines.windows(2).any(|l| l[0].file != l[1].file)
+}
+
+/// Maximum width of file and line.
+const PLACE: usize = 16;
+/// The same in a wide list.
+const WIDE_PLACE: usize = 28;
+
+/// File and line; a long file name is shortened, the line number never.
+fn place_text(line: &SourceLine, most: usize) -> String {
+    let number = format!(":{}", line.line);
+    format!("{}{number}", cut_middle(&escape_unsafe(&line.name), most.saturating_sub(number.len())))
 }
 
 fn draw_list(
@@ -270,10 +298,7 @@ fn draw_list(
             (&i.counts, offset, i.text.as_deref().unwrap_or("").to_owned())
         } else {
             let Some(l) = listing.lines.get(at) else { return Vec::new() };
-            let place = match layout.place {
-                ..16 => align_right(&l.line.to_string(), layout.place),
-                _ => format!("{}:{}", cut_middle(&escape_unsafe(&l.name), 22), l.line),
-            };
+            let place = if layout.files { place_text(l, layout.place) } else { align_right(&l.line.to_string(), layout.place) };
             (&l.counts, place, l.text.clone().unwrap_or_default())
         };
         let share = if listing.samples > 0.0 { counts.samples / listing.samples * 100.0 } else { 0.0 };

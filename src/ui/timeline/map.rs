@@ -1,6 +1,7 @@
 //! Map of the whole run in two lines: utilization of the devices, idle causes, steps, and the visible window.
 
 use super::lanes::{self, Lit};
+use super::unrecorded::{hatch, unrecorded_columns};
 use crate::analysis::timeline::{GroupKey, Window};
 use crate::analysis::triage::Step;
 use crate::app::Report;
@@ -47,6 +48,7 @@ pub fn draw(buffer: &mut Buffer, area: Rect, report: &Report, look: &Look<'_>, s
         let cells = group.summary_cells(&look.events, whole);
         let glyphs = paint::summary_glyphs(&cells, &idle_shades(look.gaps, group, whole), &look.events, group.main_lane().map(|t| t.1));
         lanes::draw(buffer, Rect { height: 1, ..area }, &glyphs, Lit::default(), &[], ascii, theme);
+        hatch(buffer, Rect { height: 1, ..area }, &unrecorded_columns(&look.profile.recorded, whole), ascii, theme);
     }
     if area.height < 2 {
         return;

@@ -3,12 +3,14 @@
 mod lanes;
 mod map;
 mod pane;
+mod unrecorded;
 
 use super::panel::{BORDERED, draw_lines, draw_message, draw_panel, split_top};
 use super::text::align_left;
 use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, display_width};
+use crate::analysis::overview::recorded_time;
 use crate::analysis::timeline::{Content, Event, Group, GroupKey, Spot, Window, link};
 use crate::analysis::triage::TimeCategory;
 use crate::app::overlay::FilterInput;
@@ -26,6 +28,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
+use unrecorded::{hatch, unrecorded_columns};
 
 /// Minimum width to show the window's figures next to the details.
 const BESIDE: u16 = 120;
@@ -98,7 +101,8 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &TimelineScreen, v
         ..area
     };
     // Draw the map, aligned with the lanes.
-    let inner = draw_panel(frame, split_top(&mut rest, 2 + edge), title_spans(app, report, screen, window, theme), bordered, theme);
+    let inner =
+        draw_panel(frame, split_top(&mut rest, 2 + edge), title_spans(app, report, screen, (window, view.ascii), theme), bordered, theme);
     let lane_area = body(Rect { y: inner.y, height: 2.min(inner.height), ..area });
     let lane_area = if bordered { Rect { width: lane_area.width.saturating_sub(2), ..lane_area } } else { lane_area };
     draw_lines(
@@ -134,17 +138,23 @@ fn draw_waiting(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, t
     draw_message(frame, area, &text, theme);
 }
 
-fn title_spans(app: &App, report: &Report, screen: &TimelineScreen, window: Window, theme: &Theme) -> Vec<Span<'static>> {
+fn title_spans(app: &App, report: &Report, screen: &TimelineScreen, (window, ascii): (Window, bool), theme: &Theme) -> Vec<Span<'static>> {
     let span = report.lanes.span;
     let dim = theme.style(Role::Dim);
     let mut out = vec![Span::styled("Timeline", theme.style(Role::Title))];
     let all = window.length() >= span.1 - span.0;
-    let shown = if all {
-        format!("  all of {} recorded", Nanos(span.1 - span.0))
+    let recorded = report.profile.as_ref().map_or(span.1 - span.0, |p| recorded_time(p, span));
+    let of = if all { "all".to_owned() } else { Nanos(window.length()).to_string() };
+    // Holes make up a part that matters.
+    if recorded as f64 <= (span.1 - span.0) as f64 * 0.995 {
+        out.push(Span::styled(
+            format!("  {of} of {}, {} of it recorded", Nanos(span.1 - span.0), Nanos(recorded)),
+            theme.style(Role::Text),
+        ));
+        out.push(Span::styled(format!(" ({} was not)", if ascii { "." } else { "╱" }), dim));
     } else {
-        format!("  {} of {} recorded", Nanos(window.length()), Nanos(span.1 - span.0))
-    };
-    out.push(Span::styled(shown, theme.style(Role::Text)));
+        out.push(Span::styled(format!("  {of} of {} recorded", Nanos(span.1 - span.0)), theme.style(Role::Text)));
+    }
     out.push(Span::styled(format!(", {} a column", Nanos(window.column_width())), dim));
     if !report.lanes.is_complete() {
         out.push(Span::styled("  still reading …", dim));
@@ -289,6 +299,7 @@ fn draw_rows(
         }
         _ => None,
     });
+    let unrecorded = unrecorded_columns(&look.profile.recorded, window);
     let mut shown: Vec<(Row, u16)> = Vec::new();
     let mut y = area.y;
     for (at, &row) in screen.lines.iter().enumerate().skip(top) {
@@ -313,6 +324,7 @@ fn draw_rows(
         let lit = Lit { selected: of(selected.map(|s| s.0)), other: of(other), idle, helper };
         let (glyphs, matched) = row_glyphs(look, screen, row, window);
         lanes::draw(frame.buffer_mut(), rect, &glyphs, lit, &matched, view.ascii, theme);
+        hatch(frame.buffer_mut(), rect, &unrecorded, view.ascii, theme);
         // The cursor line crosses blank cells and the selected row.
         let crossed = cursor.into_iter().flat_map(|column| rect.rows().map(move |line| (column, line.y)));
         for (column, y) in crossed {

@@ -2,6 +2,7 @@
 
 use crate::analysis::labels::{cut_end, display_width};
 use crate::analysis::metric::human_number;
+use crate::analysis::overview::recorded_time;
 use crate::analysis::readable::readable_name;
 use crate::analysis::timeline::{Category, Event, GroupKey, Window};
 use crate::analysis::triage::{Finding, TimeCategory, Triage, Verdict};
@@ -192,10 +193,15 @@ fn idle_label(part: TimeCategory, theme: &Theme) -> String {
 }
 
 /// Activity of the devices in a window, computed from their lanes alone, so that it is available immediately.
+/// Shares are of the recorded time.
 fn activity_lines(look: &Look<'_>, from: i64, to: i64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     const WORDS: [(Category, &str); 4] =
         [(Category::Kernel, "kernels"), (Category::Collective, "collectives"), (Category::Copy, "memcpys"), (Category::Set, "memsets")];
-    let length = (to - from).max(1) as f64;
+    let recorded = recorded_time(look.profile, (from, to));
+    if recorded == 0 {
+        return vec![Line::styled("nothing was recorded in this time", theme.style(Role::Dim))];
+    }
+    let length = recorded as f64;
     let mut out = Vec::new();
     for group in look.timeline.groups.iter().filter(|g| matches!(g.key, GroupKey::Device(_))) {
         let (before, after) = (group.busy_before(&look.events, from), group.busy_before(&look.events, to));
@@ -223,6 +229,11 @@ fn activity_lines(look: &Look<'_>, from: i64, to: i64, columns: usize, theme: &T
                 out.extend(flow_pieces("  idle", pieces, columns, theme));
             }
         }
+    }
+    let unrecorded = (to - from) - recorded;
+    if unrecorded as f64 >= (to - from) as f64 * 0.005 {
+        let text = format!("shares of the {} that were recorded: {} were not", Nanos(recorded), Nanos(unrecorded));
+        out.extend(wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
     }
     out
 }

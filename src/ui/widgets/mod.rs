@@ -12,6 +12,7 @@ pub mod range;
 pub mod select;
 pub mod spark;
 pub mod stacked_bar;
+pub mod swatch;
 pub mod theme_sample;
 
 pub use badge::{hint_badge, severity_glyph};
@@ -25,3 +26,4 @@ pub use mirror_bar::mirror_bar;
 pub use range::range_bar;
 pub use select::highlight_row;
 pub use spark::share_sparkline;
+pub use swatch::{family_swatch, kernel_label};

@@ -68,6 +68,13 @@ fn exposed_collective(profile: &Profile, triage: &Triage, finding: &Finding, (st
     Some(At { start, end, event: Some(Event::Launch(u32::try_from(row).ok()?)) })
 }
 
+/// The selected finding, if it is about the time between kernels: no kernel explains it or has to be profiled again.
+pub fn finding_between_kernels(triage: &Triage, at: usize) -> Option<&Finding> {
+    let finding = triage.findings.get(at)?;
+    let names_kernel = || finding.places.iter().any(|p| p.kind == PlaceKind::Kernel);
+    (!finding.id.is_of_kernels() && !names_kernel()).then_some(finding)
+}
+
 /// Returns true if a finding is shown on the timeline; findings about kernels are shown in the kernel table.
 pub fn opens_timeline(report: &Report, finding: &Finding) -> bool {
     !finding.id.is_of_kernels() && report.profile.as_ref().is_some_and(|p| p.launches.has_start_times())
@@ -162,9 +169,25 @@ impl Screen for OverviewScreen {
                 let triage = available_triage(cx.report()?)?;
                 match row_at(triage, self.selected)? {
                     OverviewRow::Finding(finding) => {
-                        Response::open_overlay(Page::Finding(Arc::new(finding.clone()), triage.window.0, triage.base))
+                        Response::open_overlay(Page::Finding(Arc::new(finding.clone()), triage.origin(), triage.base))
                     }
                     OverviewRow::Kernel(_) => self.open_selected(cx),
+                }
+            }
+            ActionId::Hints | ActionId::Rerun | ActionId::RunNow | ActionId::MeasureNow => {
+                let triage = available_triage(cx.report()?)?;
+                let finding = finding_between_kernels(triage, self.selected)?;
+                let key = |id| cx.session.key_label(id);
+                let page = Response::open_overlay(Page::Finding(Arc::new(finding.clone()), triage.origin(), triage.base));
+                if id == ActionId::Hints {
+                    page
+                } else if finding.confirm.is_some() {
+                    page.and_say(
+                        format!("no re-run of a kernel explains this; {} copies the recording that does", key(ActionId::Copy)),
+                        false,
+                    )
+                } else {
+                    page.and_say(format!("no re-run of a kernel explains this; {} lists the kernels", key(ActionId::Kernels)), false)
                 }
             }
             ActionId::Copy => match cx.report().and_then(|r| Self::copy_text(CopyWhat::Row, r)) {

@@ -19,6 +19,9 @@ use fields::{FIELDS, Field};
 use std::sync::Arc;
 use tui_input::Input;
 
+/// Minimum width of a terminal that shows the fields next to the command and its warnings.
+pub const WIDE: u16 = 118;
+
 #[derive(Clone, Copy, Debug)]
 pub enum RerunRow {
     /// Index of a warning.
@@ -29,9 +32,9 @@ pub enum RerunRow {
 }
 
 impl RerunScreen {
-    /// Rows in order: warnings, better commands, fields, other commands.
+    /// Rows in order: warnings, unless they are shown in full anyway; better commands, fields, other commands.
     pub fn rows(&self) -> Vec<RerunRow> {
-        let warnings = self.current_rerun().map_or(0, |r| r.warnings.len());
+        let warnings = self.warning_rows();
         let others = |better: bool| {
             self.alternatives().iter().enumerate().filter(move |(_, a)| a.better == better).map(|(i, _)| RerunRow::Alternative(i))
         };
@@ -40,6 +43,17 @@ impl RerunScreen {
         rows.extend(FIELDS.iter().filter(|f| (f.applies)(self)).map(RerunRow::Field));
         rows.extend(others(false));
         rows
+    }
+
+    fn warning_rows(&self) -> usize {
+        self.current_rerun().filter(|_| self.columns < WIDE).map_or(0, |r| r.warnings.len())
+    }
+
+    /// Takes over the terminal's width, with the same row selected.
+    fn set_columns(&mut self, columns: u16) {
+        let before = self.warning_rows();
+        self.columns = columns;
+        self.selected = (self.selected + self.warning_rows()).saturating_sub(before);
     }
 
     pub fn selected_row(&self) -> Option<RerunRow> {
@@ -147,6 +161,7 @@ impl Screen for RerunScreen {
     }
 
     fn opened(&mut self, cx: &mut ScreenContext<'_>) -> Response {
+        self.columns = cx.session.size.0;
         self.request_plan(cx).into()
     }
 
@@ -229,6 +244,10 @@ impl Screen for RerunScreen {
 
     fn take(&mut self, news: ScreenEvent<'_>, _: &mut ScreenContext<'_>) -> Response {
         match news {
+            ScreenEvent::Resized(columns) => {
+                self.set_columns(columns);
+                Response::none()
+            }
             ScreenEvent::Done(JobResult::Rerun(serial, request, picked, plan)) => {
                 self.take_plan(*serial, request, picked, plan);
                 if self.run_when_ready && !self.is_pending() {

@@ -24,6 +24,8 @@ pub struct RerunScreen {
     /// Index of the displayed command.
     pub command: usize,
     pub selected: usize,
+    /// Width of the terminal.
+    pub(super) columns: u16,
     /// True if the command is to run as soon as it is ready.
     pub run_when_ready: bool,
     /// Outcome of the last comparison; true if all results matched the selected launches.
@@ -49,6 +51,7 @@ impl RerunScreen {
             planned: None,
             command: 0,
             selected: 0,
+            columns: 0,
             run_when_ready: false,
             verdict: None,
             serial,
