@@ -66,7 +66,7 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                     (ActionId::Metrics, KeyScope::Metrics) => false,
                     (ActionId::Metrics, there) if KeyScope::Results.applies_to(there) => true,
                     (ActionId::Open, KeyScope::Launches) | (ActionId::Metrics, _) => measured,
-                    (ActionId::Hints | ActionId::Rerun | ActionId::RunNow | ActionId::MeasureNow, KeyScope::Overview) => {
+                    (ActionId::Hints | ActionId::Rerun, KeyScope::Overview) => {
                         let selected = app.top_entry().and_then(|e| OverviewScreen::of(&e.open)).map(|s| s.selected);
                         let triage = app.report().and_then(overview::available_triage);
                         triage.zip(selected).is_none_or(|(t, at)| overview::finding_between_kernels(t, at).is_none())

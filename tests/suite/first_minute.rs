@@ -125,3 +125,17 @@ fn keys_in_the_last_line_can_be_clicked() {
     e.send(Msg::Mouse(hit));
     assert_eq!(e.app.current_scope(), KeyScope::Timeline);
 }
+
+#[test]
+fn the_only_result_of_a_report_opens_with_its_hints() {
+    let settings = || Settings { first: First::Overview, ..Settings::default() };
+    let file = |name: &str| super::support::root().join("fixtures/ncu").join(name);
+    let mut e = Explorer::begin_with(&[file("one.ncu-rep.zst")], (120, 40), settings(), |_| {});
+    assert_eq!(e.app.current_scope(), KeyScope::Hints);
+    e.press("esc");
+    assert_eq!(e.app.current_scope(), KeyScope::Kernels);
+    for files in [vec![file("three.ncu-rep.zst")], vec![file("one.ncu-rep.zst"), file("three.ncu-rep.zst")]] {
+        let e = Explorer::begin_with(&files, (120, 40), settings(), |_| {});
+        assert_eq!(e.app.current_scope(), KeyScope::Kernels, "{files:?}");
+    }
+}

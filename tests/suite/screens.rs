@@ -5,7 +5,7 @@ use super::support::{Explorer, edited, packed, root};
 use insta::assert_snapshot;
 use ratatui::style::Modifier;
 use std::path::PathBuf;
-use warpscope::app::{Mouse, Msg};
+use warpscope::app::{KeyScope, Mouse, Msg};
 use warpscope::config::ColorMode;
 use warpscope::import::{Cancel, Preview, Progress};
 
@@ -326,4 +326,34 @@ fn escape_and_quit() {
     let mut explorer = llm((80, 24));
     explorer.press("/ ctrl-c");
     assert!(explorer.quit, "ctrl-c quits even while typing");
+}
+
+/// A finding about the time between kernels has no kernel to explain or to profile again: these keys show its evidence,
+/// where the command that confirms it can be copied.
+#[test]
+fn keys_about_kernels_show_the_evidence_of_a_finding_of_the_host() {
+    for key in ["a", "r"] {
+        let mut e = Explorer::open(&[root().join("fixtures/triage/item_loop.sqlite.zst")], (120, 40));
+        e.press("O");
+        assert!(!e.screen().contains("r re-run"), "{}", e.screen());
+        e.press(key);
+        assert_eq!(e.app.current_scope(), KeyScope::Overview, "{key}");
+        let screen = e.screen();
+        assert!(screen.contains("To confirm") && screen.contains("y copy command"), "{key}: {screen}");
+        e.press("y");
+        let command = e.copied.last().expect("a command");
+        assert!(command.starts_with("warpscope run --recipe "), "{key}: {command}");
+    }
+}
+
+/// Shares of a view are of what was recorded in it, and the rest does not look idle.
+#[test]
+fn holes_of_a_recording_do_not_look_idle() {
+    let mut e = Explorer::open(&[root().join("fixtures/trace/server_moments.wstrace.zst")], (160, 40));
+    e.press("O");
+    assert!(e.screen().contains("of 217 s, in 30 parts"), "{}", e.screen());
+    e.press("T");
+    let screen = e.screen();
+    assert!(screen.contains("of it recorded (╱ was not)") && screen.contains("╱╱╱╱╱"), "{screen}");
+    assert!(screen.contains("that were recorded") && !screen.contains("no cause known"), "{screen}");
 }

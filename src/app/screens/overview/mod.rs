@@ -174,7 +174,7 @@ impl Screen for OverviewScreen {
                     OverviewRow::Kernel(_) => self.open_selected(cx),
                 }
             }
-            ActionId::Hints | ActionId::Rerun | ActionId::RunNow | ActionId::MeasureNow => {
+            ActionId::Hints | ActionId::Rerun => {
                 let triage = available_triage(cx.report()?)?;
                 let finding = finding_between_kernels(triage, self.selected)?;
                 let key = |id| cx.session.key_label(id);
