@@ -7,6 +7,7 @@ use super::{Role, Theme};
 use crate::analysis::labels::display_width;
 use crate::analysis::triage::{Step, TimeCategory, Triage};
 use crate::model::{Nanos, units};
+use crate::report::triage::step_noun;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -75,10 +76,10 @@ pub fn draw(frame: &mut Frame<'_>, area: &mut Rect, triage: &Triage, theme: &The
     let Some(stats) = triage.step_stats() else { return };
     let rows = usize::from(area.height.saturating_sub(3)).min(MOST_ROWS);
     let place = split_top(area, u16::try_from(rows + 3).unwrap_or(area.height));
-    let dim = theme.style(Role::Dim);
+    let (dim, noun) = (theme.style(Role::Dim), step_noun(triage));
     let title = vec![
-        Span::styled("Steps", theme.style(Role::Title)),
-        Span::styled(format!("  durations of {}, median {}", units::format_count(stats.count, "step"), Nanos(stats.median)), dim),
+        Span::styled(if noun == "step" { "Steps" } else { "Repetitions" }, theme.style(Role::Title)),
+        Span::styled(format!("  durations of {}, median {}", units::format_count(stats.count, noun), Nanos(stats.median)), dim),
     ];
     let note = vec![Span::styled("busy below, idle above", dim)];
     let inner = Panel::new(title).note(note).draw(frame, place, true, theme);
@@ -96,7 +97,7 @@ pub fn draw(frame: &mut Frame<'_>, area: &mut Rect, triage: &Triage, theme: &The
         spans.extend(columns.iter().map(|c| cell((inside(c.length - c.idle), inside(c.length)), *c, theme)));
         lines.push(Line::from(spans));
     }
-    let number = |step: Option<&Step>| step.map_or_else(String::new, |s| format!("step {}", s.number));
+    let number = |step: Option<&Step>| step.map_or_else(String::new, |s| format!("{noun} {}", s.number));
     let (first, last) = (number(triage.steps.first()), number(triage.steps.last()));
     let gap = columns.len().saturating_sub(display_width(&last));
     lines.push(Line::styled(format!("{}{}{last}", " ".repeat(labels), align_left(&first, gap)), theme.style(Role::Faint)));

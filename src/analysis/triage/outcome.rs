@@ -114,7 +114,7 @@ impl Triage {
         self.judged.length()
     }
 
-    /// Start of the window, ns, if all of it was analyzed: times in it can then be given from there.
+    /// Start of the window, ns, if it was analyzed without holes: times in it can then be given from there.
     pub fn origin(&self) -> Option<i64> {
         (self.judged.count() <= 1).then_some(self.window.0)
     }

@@ -86,12 +86,17 @@ pub fn format_place(p: &Place, base: &str, begin: Option<i64>) -> String {
     }
 }
 
+/// Word for the steps of a run. Steps found only by repetition in the sequence of kernels may be fractions of a training
+/// or inference step.
+pub fn step_noun(t: &Triage) -> &'static str {
+    if matches!(t.found, Some(StepSource::Period(_))) { "repetition" } else { "step" }
+}
+
 /// Describes the analyzed window in one line.
 pub fn judged_line(t: &Triage) -> String {
-    // Steps found only by repetition in the sequence of kernels may be fractions of a training or inference step.
-    let noun = if matches!(t.found, Some(StepSource::Period(_))) { "repetition" } else { "step" };
-    let steps =
-        t.step_stats().map_or_else(String::new, |s| format!(", {}, median {}", units::format_count(s.count, noun), Nanos(s.median)));
+    let steps = t
+        .step_stats()
+        .map_or_else(String::new, |s| format!(", {}, median {}", units::format_count(s.count, step_noun(t)), Nanos(s.median)));
     let (judged, span) = (Nanos(t.length()), Nanos(t.span.1 - t.span.0));
     // Name the same base as the sentences of the findings, which give shares of it.
     let of = match (t.length() as f64 >= span.0 as f64 * 0.99, t.base) {

@@ -48,7 +48,7 @@ pub fn draw(buffer: &mut Buffer, area: Rect, report: &Report, look: &Look<'_>, s
         let cells = group.summary_cells(&look.events, whole);
         let glyphs = paint::summary_glyphs(&cells, &idle_shades(look.gaps, group, whole), &look.events, group.main_lane().map(|t| t.1));
         lanes::draw(buffer, Rect { height: 1, ..area }, &glyphs, Lit::default(), &[], ascii, theme);
-        hatch(buffer, Rect { height: 1, ..area }, &unrecorded_columns(&look.profile.recorded, whole), ascii, theme);
+        hatch(buffer, Rect { height: 1, ..area }, &glyphs, &unrecorded_columns(&look.profile.recorded, whole), ascii, theme);
     }
     if area.height < 2 {
         return;

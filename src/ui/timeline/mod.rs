@@ -324,7 +324,7 @@ fn draw_rows(
         let lit = Lit { selected: of(selected.map(|s| s.0)), other: of(other), idle, helper };
         let (glyphs, matched) = row_glyphs(look, screen, row, window);
         lanes::draw(frame.buffer_mut(), rect, &glyphs, lit, &matched, view.ascii, theme);
-        hatch(frame.buffer_mut(), rect, &unrecorded, view.ascii, theme);
+        hatch(frame.buffer_mut(), rect, &glyphs, &unrecorded, view.ascii, theme);
         // The cursor line crosses blank cells and the selected row.
         let crossed = cursor.into_iter().flat_map(|column| rect.rows().map(move |line| (column, line.y)));
         for (column, y) in crossed {

@@ -1,6 +1,7 @@
 //! Times in which nothing was recorded, hatched: blank cells would look idle.
 
 use crate::analysis::timeline::Window;
+use crate::report::timeline::paint::{Fill, Glyph};
 use crate::ui::{Role, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -15,11 +16,12 @@ pub fn unrecorded_columns(recorded: &[(i64, i64)], window: Window) -> Vec<bool> 
     if recorded.is_empty() { Vec::new() } else { (0..window.columns).map(is_unrecorded).collect() }
 }
 
-/// Hatches the blank cells of these columns.
-pub fn hatch(buffer: &mut Buffer, area: Rect, columns: &[bool], ascii: bool, theme: &Theme) {
-    for (x, _) in (area.x..area.right()).zip(columns).filter(|c| *c.1) {
+/// Hatches those of these columns that are blank in a row.
+pub fn hatch(buffer: &mut Buffer, area: Rect, glyphs: &[Glyph], columns: &[bool], ascii: bool, theme: &Theme) {
+    let blank = |glyph: &Glyph| glyph.fill == Fill::Blank;
+    for (x, _) in (area.x..area.right()).zip(glyphs.iter().zip(columns)).filter(|(_, (glyph, unrecorded))| **unrecorded && blank(glyph)) {
         for y in area.y..area.bottom() {
-            if let Some(cell) = buffer.cell_mut((x, y)).filter(|c| c.symbol() == " " && c.bg == ratatui::style::Color::Reset) {
+            if let Some(cell) = buffer.cell_mut((x, y)) {
                 cell.set_symbol(if ascii { "." } else { "╱" });
                 cell.set_style(theme.style(Role::Faint));
             }
