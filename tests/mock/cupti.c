@@ -185,7 +185,7 @@ static uint64_t (*own_clock)(void);
 int cuptiActivityRegisterTimestampCallback(uint64_t (*f)(void)) { own_clock = f; return 0; }
 int cuptiGetCallbackName(uint32_t domain, uint32_t id, const char** name) {
   static const struct { uint32_t id; const char* name; } NAMES[] = {
-    { 2, "cuDriverGetVersion" }, { 16, "cuModuleLoadData" }, { 17, "cuStreamSynchronize" }, { 243, "cuMemAlloc_v2" },
+    { 2, "cuDriverGetVersion" }, { 16, "cuModuleLoadData" }, { 17, "cuStreamSynchronize" }, { 18, "cuEventRecord" }, { 19, "cuEventSynchronize" }, { 243, "cuMemAlloc_v2" },
     { 245, "cuMemFree_v2" }, { 276, "cuMemcpyHtoDAsync_v2" }, { 307, "cuLaunchKernel" },
     { 308, "cuProfilerStart" }, { 309, "cuProfilerStop" }, { 513, "cuGraphInstantiateWithFlags" }, { 514, "cuGraphLaunch" }, { 640, "cuMemsetD8Async" },
   };
@@ -455,9 +455,11 @@ int cuptiPCSamplingGetData(Words* w) {
   return 0;
 }
 
+static __thread uint64_t first_argument;
 // An API call as the program makes it: enter, record work, leave. Returns the correlation id. Caller holds the lock.
 static uint32_t enter(uint32_t id, uint64_t* carried, Call* call, const char* symbol, uint32_t ordinal) {
   static __thread struct { void* function; uint32_t grid[3], block[3], shared; void* stream; } launch;
+  launch.function = (void*)first_argument;
   launch.grid[0] = 1 + ordinal / 1000, launch.grid[1] = 2, launch.grid[2] = 1, launch.block[0] = 64, launch.block[1] = launch.block[2] = 1;
   launch.shared = ordinal % 1000, launch.stream = (void*)7;
   *call = (Call){ .symbol = symbol, .parameters = &launch, .context = (void*)context, .carried = carried, .correlation = ++correlation };
@@ -649,6 +651,12 @@ void cuCall(uint32_t function, int returned) {
   enter(function, &carried, &call, NULL, 0);
   leave(function, &call, start, returned);
   pthread_mutex_unlock(&lock);
+}
+// Records an event, or waits for one.
+void cuEvent(uint64_t event, int records) {
+  first_argument = event;
+  cuCall(records ? 18 : 19, 0);
+  first_argument = 0;
 }
 void mock_say_all(void) {
   if (truth) fflush(truth);

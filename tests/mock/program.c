@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 int cuInit(unsigned), cuGraphInstantiateWithFlags(void**, void*, unsigned long long);
-void cuLaunch(uint32_t, uint32_t), cuReset(void), cuGraph(uint32_t), cuCopy(uint64_t), cuCall(uint32_t, int), cuAllocation(uint64_t), mock_say_all(void), mock_forget(void);
+void cuLaunch(uint32_t, uint32_t), cuReset(void), cuGraph(uint32_t), cuCopy(uint64_t), cuCall(uint32_t, int), cuEvent(uint64_t, int), cuAllocation(uint64_t), mock_say_all(void), mock_forget(void);
 static uint32_t launches, threads;
 static int word(int c, char** v, const char* key, int otherwise) {
   size_t n = strlen(key);
@@ -189,7 +189,11 @@ int main(int c, char** v) {
     if (ranges && in_ten == 3) pop(), pop();
     if (ranges && in_ten == 8) end(started);
     if (graphs_here) cuGraph(3);
-    if (waits) cuCall(17, 0);
+    // waits=1: for the stream; waits=2: for an event that was recorded just now, and for an old one; waits=3: for an old one.
+    if (waits == 1) cuCall(17, 0);
+    if (waits > 1 && !ms) cuEvent(1, 1);
+    if (waits == 2) cuEvent(2 + ms % 3, 1), cuEvent(2 + ms % 3, 0);
+    if (waits > 1) cuEvent(1, 0);
     if (word(c, v, "spin", 0)) spin(900000);
     else usleep(900);
   }

@@ -76,7 +76,15 @@ const CLOSED: (&str, &str) = ("WARPSCOPE_TRACE_GATE", "closed");
 #[test]
 fn recordings_leave_cupti_and_subscribe_again() {
     // Without `CLOSED`, the recording is open from the start, and uses call records instead of callbacks.
-    for (env, words) in [(&[CLOSED][..], &["beside=2"][..]), (&[], &[]), (&[CLOSED], &["graphs_here=1"]), (&[], &["graphs_here=1"])] {
+    let cases: [(&[_], &[_]); 6] = [
+        (&[CLOSED], &["beside=2"]),
+        (&[], &[]),
+        (&[CLOSED], &["graphs_here=1"]),
+        (&[], &["graphs_here=1"]),
+        (&[CLOSED], &["waits=2"]),
+        (&[CLOSED], &["waits=3", "graphs_here=1"]),
+    ];
+    for (env, words) in cases {
         let program = Running::start(words, env);
         let mut seen = 0;
         for round in 1..=3 {
@@ -188,9 +196,15 @@ fn a_range_that_opens_again_meanwhile_is_recorded() {
 /// the program.
 #[test]
 fn totals_are_estimated_from_short_moments() {
+    for waits in ["waits=1", "waits=2"] {
+        totals_equal_the_programs(waits);
+    }
+}
+
+fn totals_equal_the_programs(waits: &str) {
     let folder = tempfile::tempdir().unwrap();
     // 3,000 launches per second for eight seconds; recording may add half of the time, so that there are many moments.
-    let words = ["rate=3000", "seconds=8", "kinds=3"];
+    let words = ["rate=3000", "seconds=8", "kinds=3", waits];
     let done = built_command(folder.path(), &words, &[("WARPSCOPE_TRACE_GATE", "overhead:5000")]).output().unwrap();
     assert_eq!(done.status.code(), Some(5));
     let trace =

@@ -205,7 +205,7 @@ static u32 chosen_count;
 // Functions whose calls CUPTI omits while it records allocations (seen with 12.8 and 13.0): they are recorded through
 // callbacks instead.
 static u8 left_out[FUNCTIONS];
-static u8 is_chosen[FUNCTIONS], waits_for_gpu[FUNCTIONS];
+static u8 is_chosen[FUNCTIONS], waits_for_gpu[FUNCTIONS], records_event[FUNCTIONS];
 
 static void choose_calls(void) {
   int missed = 0;
@@ -225,6 +225,7 @@ static void choose_calls(void) {
     waits_for_gpu[id] = !strncmp(text, "cuEventSynchronize", 18) ? WAITS_FOR_EVENT
       : begins(text, WAITING, COUNT(WAITING))                   ? WAITS_FOR_STREAM
                                                                 : 0;
+    records_event[id] = !strncmp(text, "cuEventRecord", 13);
     launches_graph[id] = !strncmp(text, "cuGraphLaunch", 13);
     if (session.lean || id == marker_function) continue;
     // Even when all calls are recorded, they are enabled individually: with the driver kind enabled, CUPTI leaves out
@@ -291,7 +292,7 @@ static void recording(int on) {
   if (!session.heard) session.heard = 1, calls_hear();
 }
 
-static void detach_heard(u32 id, int leaves);
+static void detach_heard(u32 id, const Call* call);
 static void detach_leave(void);
 static int detach_may_leave(u32 id, const Call* call);
 static void call_heard(u32 domain, u32 id, const Call* call) {
@@ -316,7 +317,7 @@ static void call_heard(u32 domain, u32 id, const Call* call) {
   if (gate.gated == GATED_BY_LAUNCH && !call->leaving && id < FUNCTIONS && launching[id])
     gate_launched(call->symbol, call->correlation);
   if (id >= FUNCTIONS) return;
-  detach_heard(id, (int)call->leaving);
+  detach_heard(id, call);
   if (!(session.by_callbacks && is_chosen[id]) && !left_out[id]) return;
   if (!call->leaving) {
     if (call->carried) *call->carried = now();

@@ -13,7 +13,8 @@
 
 enum { MAY_FINALIZE = 22 };
 // Delay after a gate has closed (the shorter one with `detach.soon`), and time within which a thread must then wait for
-// the GPU. An event may be older than the last work in its stream: a wait for one counts only after the longer delay.
+// the GPU. An event may be older than the last recorded work: until the longer delay is over, a wait for one counts
+// only if the event was recorded after the gate had closed.
 static const u64 DETACH_AFTER_NS = 500000000, DETACH_SOON_NS = 50000000, DETACH_WANT_NS = 3000000000;
 // If a program does not wait for the GPU, another attempt is made later; the pause doubles each time. A program that
 // has made no call for DETACH_QUIET_NS is idle instead: the next attempt is made at its next call.
@@ -36,11 +37,26 @@ static const char* detach_refusal(void) {
   return GET(detach.missed) ? "CUDA graphs were launched while nothing was recorded" : NULL;
 }
 
+// The latest CUDA events (handles) that were recorded since the detach was first considered.
+enum { RECORDED_EVENTS = 16 };
+static struct { volatile u64 list[RECORDED_EVENTS]; volatile u32 count; } recorded_events;
+static int event_is_new(u64 event) {
+  for (u32 i = 0; i < RECORDED_EVENTS; i++)
+    if (event && GET(recorded_events.list[i]) == event) return 1;
+  return 0;
+}
+static void event_recorded(u64 event) {
+  if (!event_is_new(event)) SET(recorded_events.list[ADD(recorded_events.count, 1) % RECORDED_EVENTS], event);
+}
+// The event is the first argument of all functions that record one or wait for one.
+static u64 event_of(const Call* call) { return call->parameters ? *(const u64*)call->parameters : 0; }
+
 static void detach_watch(u64 t) {
   detach.why_not = detach_refusal();
   if (detach.why_not) return;
+  for (u32 i = 0; i < RECORDED_EVENTS; i++) SET(recorded_events.list[i], 0);
   for (u32 id = 1; id < FUNCTIONS; id++)
-    if (waits_for_gpu[id]) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, id);
+    if (waits_for_gpu[id] || records_event[id]) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, id);
   SET(detach.first_call, 0);
   detach.since = t;
   SET(detach.state, DETACH_WATCHING);
@@ -81,7 +97,7 @@ static void detach_finish(u64 t) {
     memset(launch_heard, 0, sizeof launch_heard);
     for (u32 i = gate.count; i-- && !gate.list[i].closed;)
       __atomic_store_n(&gate.list[i].closed, detach.stopped, __ATOMIC_RELEASE);
-    detach.left_at = t;
+    detach.left_at = t, detach.took_in_all += detach.took;
     SET(detach.graph_thread, 0), SET(detach.several, 0), SET(detach.missed, 0);
     ADD(detach.count, 1);
   } else {
@@ -143,23 +159,26 @@ static void detach_end(void) {
 static __thread u32 wait_began;
 
 // Runs on a thread of the program, in a callback.
-static void detach_heard(u32 id, int leaves) {
-  if (launches_graph[id] && !leaves) graph_launched_by(tid());
+static void detach_heard(u32 id, const Call* call) {
+  if (launches_graph[id] && !call->leaving) graph_launched_by(tid());
   if (LIKELY(GET(detach.state) == DETACH_NO)) return;
   u64 t = clock_now(CLOCK_MONOTONIC);
-  if (!GET(detach.first_call)) SET(detach.first_call, t);
+  // The program was idle: each further call costs time.
+  if (!GET(detach.first_call)) SET(detach.first_call, t), poke();
   SET(detach.last_call, t);
+  if (records_event[id] && call->leaving && call->returned && !*(const i32*)call->returned)
+    event_recorded(event_of(call));
 }
 static int detach_may_leave(u32 id, const Call* call) {
   if (id >= FUNCTIONS || !waits_for_gpu[id]) return 0;
   int wanted = GET(detach.state) == DETACH_WANTED;
   if (!call->leaving) {
-    wait_began = wanted ? id : 0;
+    int covers = waits_for_gpu[id] != WAITS_FOR_EVENT || event_is_new(event_of(call)) ||
+      clock_now(CLOCK_MONOTONIC) > GET(gate.closed_at) + DETACH_AFTER_NS;
+    wait_began = wanted && covers ? id : 0;
     return 0;
   }
-  if (!wanted || wait_began != id || !call->returned || *(const i32*)call->returned) return 0;
-  int event = waits_for_gpu[id] == WAITS_FOR_EVENT;
-  return !event || clock_now(CLOCK_MONOTONIC) > GET(gate.closed_at) + DETACH_AFTER_NS;
+  return wanted && wait_began == id && call->returned && !*(const i32*)call->returned;
 }
 static void detach_leave(void) {
   u32 wanted = DETACH_WANTED;
@@ -171,9 +190,11 @@ static void detach_leave(void) {
     if (__atomic_load_n(&detach.users, __ATOMIC_SEQ_CST) > 1 || GET(gate.opening) || GET(detach.waiting)) {
       SET(detach.state, DETACH_WANTED);
     } else {
+      u64 began = clock_now(CLOCK_MONOTONIC);
       cuptiActivityFlushAll(1);
       cuptiGetTimestamp(&detach.stopped);
       detach.result = cuptiFinalize();
+      detach.took = clock_now(CLOCK_MONOTONIC) - began;
       SET(detach.state, DETACH_DONE);
     }
     poke();

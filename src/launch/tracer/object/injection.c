@@ -137,7 +137,7 @@ static void count_facts(Facts* f) {
     { "measured", measure.launches }, { "attached", (u64)session.attached }, { "settled", (u64)settled },
     { "measuring_ns", measure.spent }, { "sampled", stalls.launches }, { "stacks", stacks.taken },
     { "torn", stacks.torn },
-    { "graph_nodes", graph_nodes.nodes }, { "left", detach.count },
+    { "graph_nodes", graph_nodes.nodes }, { "left", detach.count }, { "leaving_ns", detach.took_in_all },
     { "stacks_ns", stacks.spent_ns }, { "python", python.minor }, { "native", (u64)samples_native() },
     { "shared", other.given }, { "not_shared", other.lost }, { "openings", gate.count },
   };

@@ -2,11 +2,12 @@
 // recording subscribes to CUPTI, records for a moment and detaches again (detach.c), so the program is not slowed down
 // in between. Their spacing follows from their measured cost and the share of time that they may take.
 
-static const u64 SAMPLE_NS = 100000000, SAMPLE_LEAVE_NS = 50000000;
-// Maximum cost of recording, in percent of its duration: seen with vLLM 0.26, every graph node recorded, on an H100.
-enum { SAMPLE_COST_PERCENT = 25 };
-// Cost of the first recording, until it is measured: subscribing took 14 to 42 ms on an H200.
-static const u64 SAMPLE_FIRST_NS = 40000000;
+static const u64 SAMPLE_NS = 100000000;
+// Maximum cost of a subscription, in percent of its duration: the tokens of vLLM 0.26 took 1.67 ms before and 2.2 ms
+// within a recording (one request, every graph node recorded, H200).
+enum { SAMPLE_COST_PERCENT = 35 };
+// Cost of subscribing and of leaving until they are measured: they took 14 to 42 ms and 20 ms on an H200.
+static const u64 SAMPLE_FIRST_NS = 60000000, SAMPLE_LEAVE_NS = 100000000;
 
 static struct {
   // Share of the time that may be added, in hundredths of a percent; 0 for no recordings.
@@ -16,8 +17,8 @@ static struct {
 } samples;
 
 static u64 sample_interval(void) {
-  u64 recorded = SAMPLE_NS + SAMPLE_LEAVE_NS + samples.leave_ns;
-  return (samples.attach_ns + recorded / 100 * SAMPLE_COST_PERCENT) * 10000 / samples.share;
+  u64 subscribed = SAMPLE_NS + samples.leave_ns;
+  return (samples.attach_ns + GET(detach.took) + subscribed / 100 * SAMPLE_COST_PERCENT) * 10000 / samples.share;
 }
 // Time from a point in one interval to a point in the next, so that all points in time are equally likely.
 static u64 sample_pause(void) {
@@ -40,7 +41,7 @@ static u64 samples_look(u64 t) {
     static Facts f;
     fact_number(&f, "sampled_from", now());
     put_facts(BLOCK_FACTS, &f);
-    samples.began = t, samples.attach_ns = SAMPLE_FIRST_NS;
+    samples.began = t, samples.attach_ns = SAMPLE_FIRST_NS, samples.leave_ns = SAMPLE_LEAVE_NS;
     samples.random = mix(session.started ^ (u64)out.pid);
     samples.next_at = t + mix(samples.random) % (sample_interval() + 1);
   }
