@@ -57,8 +57,10 @@ static struct {
   volatile u32 state, graph_thread, several, missed, waiting, users, count;
   volatile u64 first_call, last_call;
   u64 since, stopped, left_at, retry_at, pause;
-  // Time for which the latest detach held up its thread, and all of them did, ns.
+  // Time for which the latest detach held up its thread, and all of them did, ns. Time during which the program made
+  // calls while CUPTI was to be detached, ns.
   u64 took, took_in_all;
+  volatile u64 active_ns;
   // Set if the gate opens at intervals (an overhead limit): CUPTI is then detached soon after each closing.
   int soon;
   Result result;

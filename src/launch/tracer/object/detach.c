@@ -19,6 +19,8 @@ static const u64 DETACH_AFTER_NS = 500000000, DETACH_SOON_NS = 50000000, DETACH_
 // If a program does not wait for the GPU, another attempt is made later; the pause doubles each time. A program that
 // has made no call for DETACH_QUIET_NS is idle instead: the next attempt is made at its next call.
 static const u64 DETACH_PAUSE_NS = 10000000000, DETACH_QUIET_NS = 1000000000;
+// Time after a call for which the subscription is assumed to slow the program down, at most.
+static const u64 DETACH_ACTIVE_NS = 10000000;
 enum { DETACH_LOOKS_MS = 10 };
 
 static int detach_may(u64 t) {
@@ -164,8 +166,9 @@ static void detach_heard(u32 id, const Call* call) {
   if (LIKELY(GET(detach.state) == DETACH_NO)) return;
   u64 t = clock_now(CLOCK_MONOTONIC);
   // The program was idle: each further call costs time.
-  if (!GET(detach.first_call)) SET(detach.first_call, t), poke();
-  SET(detach.last_call, t);
+  if (!GET(detach.first_call)) SET(detach.first_call, t), SET(detach.active_ns, 0), poke();
+  u64 since = t - __atomic_exchange_n(&detach.last_call, t, __ATOMIC_ACQ_REL);
+  ADD(detach.active_ns, since < DETACH_ACTIVE_NS ? since : DETACH_ACTIVE_NS);
   if (records_event[id] && call->leaving && call->returned && !*(const i32*)call->returned)
     event_recorded(event_of(call));
 }

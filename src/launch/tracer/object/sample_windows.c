@@ -55,8 +55,7 @@ static u64 samples_look(u64 t) {
   // program makes no calls.
   if (samples.seen_left != GET(detach.count)) {
     samples.seen_left = detach.count;
-    u64 from = GET(detach.first_call) > GET(gate.closed_at) ? GET(detach.first_call) : GET(gate.closed_at);
-    samples.leave_ns = detach.left_at > from ? detach.left_at - from : 0;
+    samples.leave_ns = DETACH_SOON_NS + GET(detach.active_ns);
   }
   // If CUPTI cannot be detached, the program pays for the subscription until it ends, so no more cost is added.
   if (GET(session.attached) && detach.why_not && !detach.retry_at) return 1000;
