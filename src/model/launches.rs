@@ -129,6 +129,7 @@ pub struct Launches {
     call_cost: ShortTimes,
     graph_node: Arc<Vec<u32>>,
     graph_nodes: Arc<Vec<u64>>,
+    graphs_unidentified: bool,
     /// True if `since_call` counts from the start of the enclosing range, because calls were not recorded.
     since_range: bool,
 }
@@ -275,6 +276,16 @@ impl Launches {
         self.graph_node.iter().position(|n| n == node)
     }
 
+    /// Marks the node ids as positions within their launch, because the report does not say which graph was launched.
+    pub fn set_graphs_unidentified(&mut self) {
+        self.graphs_unidentified = true;
+    }
+
+    /// Returns true if the node ids do not tell one graph from another.
+    pub fn graphs_unidentified(&self) -> bool {
+        self.graphs_unidentified
+    }
+
     /// Returns true if any launch executed a node of a CUDA graph.
     pub fn has_graph_nodes(&self) -> bool {
         !self.graph_nodes.is_empty()
@@ -315,6 +326,7 @@ impl Launches {
             call_cost: self.call_cost.with_order(order),
             graph_node: Arc::new(permute_column(&self.graph_node, order)),
             graph_nodes: Arc::clone(&self.graph_nodes),
+            graphs_unidentified: self.graphs_unidentified,
             since_range: self.since_range,
         }
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
 use warpscope::analysis::flops::Operators;
-use warpscope::analysis::triage::{Scope, Sure, Triage, Verdict, triage_profile};
+use warpscope::analysis::triage::{Scope, StepSource, Sure, Triage, Verdict, triage_profile};
 use warpscope::model::{Cancel, Profile};
 
 fn triage(profile: &Profile) -> Triage {
@@ -288,4 +288,31 @@ fn a_trace_of_rocprof_1_is_one_of_its_gpu() {
         profile.places.iter().filter_map(|p| p.device.and_then(|d| profile.devices.get(d as usize)).map(|d| d.id).or(p.ordinal)).collect();
     assert!(gpus.iter().all(|&gpu| gpu == 4) && !gpus.is_empty(), "{gpus:?}");
     assert!(profile.calls.names.iter().any(|n| &*n.name == "hipMemcpy"));
+}
+
+/// A model of eight pieces, each a graph of three kernels, with a kernel outside of the graphs after each of them. The
+/// trace does not identify the graphs: the pieces are no steps, but whole models between waits of the host are.
+#[test]
+fn graphs_that_are_not_identified_are_steps_only_between_waits() {
+    let found = |waits: bool| {
+        let mut trace = TorchTrace::default();
+        let mut at = 1000.0;
+        for _ in 0..64 {
+            let correlation = trace.call("cudaGraphLaunch", at, 8.0);
+            for node in 0..3 {
+                let args =
+                    json!({ "device": 0, "context": 1, "stream": 7, "correlation": correlation, "grid": [64, 1, 1], "block": [256, 1, 1] });
+                let start = at + 12.0 + 20.0 * f64::from(node);
+                trace.add("kernel", ["norm", "gemm", "rope"][node as usize], (0, 7), (start, 18.0), args);
+            }
+            trace.kernel("attention", [64, 1, 1], at + 10.0, at + 74.0, 10.0);
+            if waits {
+                trace.call("cudaStreamSynchronize", at + 16.0, 69.0);
+            }
+            at += 90.0;
+        }
+        triage(&trace.read()).found
+    };
+    assert!(!matches!(found(false), Some(StepSource::Graphs)), "{:?}", found(false));
+    assert_eq!(found(true), Some(StepSource::Graphs));
 }

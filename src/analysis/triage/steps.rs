@@ -11,7 +11,7 @@ use super::phase::{Phase, before_first_step};
 pub use super::step::{Counts, Step, StepSource, lower_median};
 use super::step::{EXPLAINS, LEAST_STEPS, Starts};
 use super::waits::by_waits;
-use crate::model::Profile;
+use crate::model::{CallKind, Profile};
 use rustc_hash::FxHashMap;
 
 /// Analyzed steps of a run, and the time that was excluded.
@@ -193,7 +193,23 @@ fn by_graphs(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
     if calls.len() < LEAST_STEPS || alike * 10 < calls.len() * 9 {
         return None;
     }
+    // The pieces of a model may be graphs with the same number of nodes. If the report does not say which graph was
+    // launched, they are steps only if the host waits between them.
+    if launches.graphs_unidentified() && !waits_between(profile, &calls) {
+        return None;
+    }
     Some((StepSource::Graphs, calls.iter().map(|c| c.1).collect(), end))
+}
+
+/// Returns true if the host synchronizes with the device between most launches of graphs and the next ones.
+fn waits_between(profile: &Profile, launched: &[Launched]) -> bool {
+    let calls = &profile.calls;
+    let mut waits: Vec<i64> = (0..calls.len()).filter(|&row| calls.kind(row) == CallKind::Sync).map(|row| calls.start[row]).collect();
+    waits.sort_unstable();
+    let mut starts: Vec<i64> = launched.iter().map(|l| l.0).collect();
+    starts.sort_unstable();
+    let waited = starts.windows(2).filter(|w| waits.partition_point(|t| *t < w[0]) < waits.partition_point(|t| *t < w[1])).count();
+    (waited + 1) * 10 >= starts.len() * 9
 }
 
 /// Returns the starts of rounds, in which several graphs, such as the pieces of a model, are launched in turn. A round

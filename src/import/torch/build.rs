@@ -260,6 +260,9 @@ impl Whole {
         } else {
             profile.launches.set_calls(since, cost);
         }
+        if unnumbered > 0 {
+            profile.launches.set_graphs_unidentified();
+        }
         let (launches, order) = launch_order::sort_launches(std::mem::take(&mut profile.launches), any.then_some(missing));
         profile.launches = launches;
         profile.order = order;
