@@ -232,7 +232,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, view:
             rest = main;
             if rows.saturating_add(diff_sides::KINDS) <= rest.height {
                 let table = split_top(&mut rest, rows);
-                diff_sides::draw_kinds(frame, &mut rest, app, screen, words, theme);
+                diff_sides::draw_kinds(frame, &mut rest, app, screen, words, view.ascii, theme);
                 diff_sides::draw_limits(frame, rest, app, screen, words, theme);
                 rest = table;
             }

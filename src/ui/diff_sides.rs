@@ -5,7 +5,7 @@ use super::panel::{Panel, draw_lines, split_top};
 use super::preview::paired_histograms;
 use super::text::{align_left, align_right, wrap_text};
 use super::widgets::gauges::FIGURES as MEASURED;
-use super::widgets::{change_bar, severity_glyph};
+use super::widgets::{change_bar, family_swatch, severity_glyph};
 use super::{Role, Theme, time_breakdown};
 use crate::analysis::diff::{DiffRow, Fate, Side};
 use crate::analysis::hint_outcome::Outcome;
@@ -258,7 +258,7 @@ fn measured_lines(app: &App, screen: &DiffScreen, row: &DiffRow, words: Words, t
 }
 
 /// Draws the change of kernel time by family.
-pub fn draw_kinds(frame: &mut Frame<'_>, area: &mut Rect, app: &App, screen: &DiffScreen, words: Words, theme: &Theme) {
+pub fn draw_kinds(frame: &mut Frame<'_>, area: &mut Rect, app: &App, screen: &DiffScreen, words: Words, ascii: bool, theme: &Theme) {
     let Some(diff) = &screen.diff else { return };
     let title = vec![Span::styled("Kinds of work", theme.style(Role::Title))];
     let base = if diff.steps.is_some() { "in a step" } else { "of the whole runs" };
@@ -296,7 +296,8 @@ pub fn draw_kinds(frame: &mut Frame<'_>, area: &mut Rect, app: &App, screen: &Di
         let signed = format!("{}{}", if is < was { "-" } else { "+" }, Nanos::format_ns((is - was).abs()));
         let percent = (was > 0.0).then(|| (is - was) / was * 100.0).map_or_else(String::new, units::format_percent_change);
         let mut spans = vec![
-            Span::styled("▌ ", theme.family_style(family)),
+            family_swatch(Some(family), ascii, theme),
+            Span::raw(" "),
             Span::styled(align_left(family.vendor_name(amd), KIND - 2), theme.style(Role::Text)),
             Span::styled(align_right(&Nanos::format_ns(was), TIME), theme.style(Role::Text)),
             Span::styled(align_right(&Nanos::format_ns(is), TIME), theme.style(Role::Text)),

@@ -4,7 +4,7 @@
 use super::panel::{Panel, draw_lines, split_top};
 use super::text::{align_left, align_right, bar, wrap_text};
 use super::widgets::gauges::{FIGURES, at_limit};
-use super::widgets::{gauge, severity_glyph};
+use super::widgets::{family_swatch, gauge, severity_glyph};
 use super::{Role, Theme};
 use crate::analysis::hints::{Diagnosis, Severity};
 use crate::analysis::labels::{cut_end, cut_middle, display_width};
@@ -107,7 +107,7 @@ fn panel_contents(app: &App, report: &Report, columns: usize, ascii: bool, theme
     let note = vec![Span::styled("% of peak, longest profiled launch of each", theme.style(Role::Dim))];
     out.push(("Speed of light", note, utilization_lines(app, report, columns, theme)));
     let note = vec![Span::styled("share of kernel time, guessed from the names", theme.style(Role::Dim))];
-    out.push(("Kinds of work", note, family_lines(report, columns, theme)));
+    out.push(("Kinds of work", note, family_lines(report, columns, ascii, theme)));
     out
 }
 
@@ -149,7 +149,7 @@ fn utilization_lines(app: &App, report: &Report, columns: usize, theme: &Theme) 
 }
 
 /// Shares of kernel time by family.
-fn family_lines(report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn family_lines(report: &Report, columns: usize, ascii: bool, theme: &Theme) -> Vec<Line<'static>> {
     let Some(grouping) = report.groups.grouping.as_ref().filter(|g| g.by.is_kernel()) else { return Vec::new() };
     let mut sums: Vec<(Family, f64, i64, u64, usize)> = Vec::new();
     for row in &grouping.rows {
@@ -164,9 +164,12 @@ fn family_lines(report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'sta
     let amd = report.profile.as_ref().is_some_and(|p| p.is_amd());
     let wide = columns.saturating_sub(2 + 12 + 1 + 7 + 10 + 12 + 17).clamp(4, 60);
     let line = |(family, share, total, launches, kernels): (Family, f64, i64, u64, usize)| {
-        let style = theme.family_style(family);
-        let mut spans =
-            vec![Span::styled("▌ ", style), Span::styled(align_left(family.vendor_name(amd), 12), theme.style(Role::Text)), Span::raw(" ")];
+        let mut spans = vec![
+            family_swatch(Some(family), ascii, theme),
+            Span::raw(" "),
+            Span::styled(align_left(family.vendor_name(amd), 12), theme.style(Role::Text)),
+            Span::raw(" "),
+        ];
         spans.extend(bar(share / 100.0, wide, theme.style(Role::Bar), theme));
         spans.push(Span::styled(align_right(&units::format_percent(share), 7), theme.style(Role::Title)));
         spans.push(Span::styled(align_right(&Nanos(total).to_string(), 10), theme.style(Role::Text)));

@@ -109,14 +109,8 @@ fn draw_page(frame: &mut Frame<'_>, area: Rect, title: &str, lines: &[Line<'stat
     let inner = draw_popup(frame, area, (columns, lines.len()), title, theme);
     let height = usize::from(inner.height);
     let top = at.min(lines.len().saturating_sub(height));
-    let more = lines.len() > height;
     frame.render_widget(Text::from(lines.iter().skip(top).take(height).cloned().collect::<Vec<_>>()), inner);
-    if more {
-        let text = format!(" {}–{} of {} ", top + 1, (top + height).min(lines.len()), lines.len());
-        let w = u16::try_from(display_width(&text)).unwrap_or(0);
-        let place = Rect { x: (inner.x + inner.width).saturating_sub(w), y: inner.y + inner.height, width: w, height: 1 };
-        frame.render_widget(Line::styled(text, theme.style(Role::Dim)), place);
-    }
+    draw_position(frame, inner, top, lines.len(), theme);
     lines.len().saturating_sub(height)
 }
 
@@ -207,6 +201,18 @@ fn recording_facts(profile: &Profile) -> Vec<(&'static str, String)> {
     out
 }
 
+/// On the border below a list that is longer than its frame: the numbers of the lines that are shown.
+fn draw_position(frame: &mut Frame<'_>, inner: Rect, top: usize, lines: usize, theme: &Theme) {
+    let height = usize::from(inner.height);
+    if lines <= height {
+        return;
+    }
+    let text = format!(" {}–{} of {lines} ", top + 1, (top + height).min(lines));
+    let w = u16::try_from(display_width(&text)).unwrap_or(0);
+    let place = Rect { x: (inner.x + inner.width).saturating_sub(w), y: inner.y + inner.height, width: w, height: 1 };
+    frame.render_widget(Line::styled(text, theme.style(Role::Dim)), place);
+}
+
 /// Number of items that determine the width of a list.
 const MEASURED: usize = 200;
 
@@ -244,6 +250,9 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, pick: &PickList, view: &mut View
     }
     let height = usize::from(rows.height);
     let top = scrolled_top(pick.selected.saturating_sub(height / 2), pick.selected, pick.shown.len(), height);
+    if below == 0 {
+        draw_position(frame, rows, top, pick.shown.len(), theme);
+    }
     let fuzzy = pick.typed.as_ref().filter(|t| !t.value().trim().is_empty()).map(|t| Fuzzy::new(t.value()));
     if pick.shown.is_empty() {
         frame.render_widget(Line::styled("nothing matches", theme.style(Role::Dim)), Rect { height: rows.height.min(1), ..rows });

@@ -167,7 +167,7 @@ impl Draw<'_> {
                 // Add the bound that applies if only this cause were removed. Show only its text: a percentage would be
                 // a second figure for the same gain.
                 if !hint.bound.is_empty() {
-                    out.extend(self.labelled_lines("by itself", &hint.bound, Role::Dim));
+                    out.extend(self.labelled_lines("at best", &hint.bound, Role::Dim));
                 }
                 out
             }
@@ -176,7 +176,7 @@ impl Draw<'_> {
             }
             Row::Effect(i, e) => {
                 let effect = self.find_hint(*i).and_then(|h| h.effects.get(*e));
-                effect.map(|(id, text)| self.labelled_lines("so", &format!("{}: {text}", id.id()), Role::Dim)).unwrap_or_default()
+                effect.map(|(id, text)| self.labelled_lines("explains", &format!("{}: {text}", id.id()), Role::Dim)).unwrap_or_default()
             }
             Row::Action(i, a) => {
                 let action = self.find_hint(*i).and_then(|h| h.actions.get(*a)).cloned().unwrap_or_default();

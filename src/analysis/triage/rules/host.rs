@@ -58,6 +58,9 @@ const FILES: &[&str] = &[
 /// Prefixes of calls in which a thread waits for other threads.
 const THREADS: &[&str] = &["futex", "pthread_", "sem_", "mq_", "msgrcv"];
 
+/// Advice on a loop that may be waiting for work.
+pub const SERVER_WAITS: &str = "A server waits like this for its next request, and then nothing needs fixing: recorded with `--metrics` (vLLM, SGLang), it shows how many requests it had.";
+
 /// Advice on a wait in the call or range `name`.
 ///
 /// `steps` is false if the loop is not marked as steps: it may then simply be waiting for work.
@@ -75,6 +78,12 @@ fn wait_advice(name: &str, steps: bool) -> &'static [&'static str] {
             "Store data ready to use (memory-mapped, packed records), on a disk that keeps up; read in larger pieces.",
             "Prepare input ahead of time: more DataLoader workers, a larger prefetch_factor, persistent_workers=True, pin_memory=True.",
         ]
+    } else if is(THREADS) && !steps {
+        &[
+            SERVER_WAITS,
+            "Find the thread that it waits for, and what that one does meanwhile: it holds the lock, or fills the queue.",
+            "Keep the queue filled, hold locks shorter, or launch from the thread that has the work.",
+        ]
     } else if is(THREADS) {
         &[
             "Find the thread that it waits for, and what that one does meanwhile: it holds the lock, or fills the queue.",
@@ -83,7 +92,7 @@ fn wait_advice(name: &str, steps: bool) -> &'static [&'static str] {
         ]
     } else if !steps {
         &[
-            "Find out what it waits for: a program that serves requests waits for the next one here, and nothing needs fixing.",
+            SERVER_WAITS,
             "In training, prepare input ahead of time: more DataLoader workers, a larger prefetch_factor, persistent_workers=True.",
             "Take files, checkpoints and logs off the launching thread: write them from another one.",
         ]

@@ -1,5 +1,6 @@
 //! Rule: a few steps take much longer than the others.
 
+use super::host::SERVER_WAITS;
 use crate::analysis::triage::finding::{Finding, LEAST_SHARE, Place, PlaceKind, Sure};
 use crate::analysis::triage::piece::Piece;
 use crate::analysis::triage::run_context::RunContext;
@@ -163,7 +164,7 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
     let finding = if fill.cause.is_none() || idles { finding.with_confidence(Sure::Possible) } else { finding };
     Some(if idles {
         finding.with_actions(&[
-            "Find out what it waits for: a program that serves requests waits for the next one here, and nothing needs fixing.",
+            SERVER_WAITS,
             "Else find what happens only in these steps: checkpoints, evaluation, logging, a refill of the input queue; take it off the launching thread.",
         ])
     } else if host {

@@ -15,6 +15,8 @@ typedef struct Ring {
   // `head` belongs to the writing thread, `tail` to the thread that empties the ring.
   volatile u32 head, tail;
   Lock emptying;
+  // Number of events in the block that is being written; they are no longer in the ring.
+  volatile u32 writing;
   // Set while the ring's thread writes an event: a signal handler that interrupts the write drops its own event.
   volatile int busy;
   // 1 once the ring's thread has ended, 2 while another thread adopts the ring.
@@ -60,6 +62,8 @@ static u8* put_message_bytes(u8* p, const Event* e) {
 // Writes the events in a ring.
 static NOINLINE void ring_empty(Ring* r) {
   if (!lock(&r->emptying)) return;
+  // A thread that ended the process from a signal handler did not finish this block.
+  if (UNLIKELY(r->writing)) ADD(lost.unwritten, r->writing), r->writing = 0;
   u8* data = r->block;
   u32 head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE), tail = r->tail;
   names_flush();
@@ -93,8 +97,10 @@ static NOINLINE void ring_empty(Ring* r) {
     }
     // Free the slots before the block is written: if this thread ends in the meantime, the events are not written
     // twice.
+    r->writing = count;
     __atomic_store_n(&r->tail, tail, __ATOMIC_RELEASE);
     put_block(BLOCK_EVENTS, 0, GET(r->thread), count, data, (u32)(p - data));
+    r->writing = 0;
   }
   unlock(&r->emptying);
 }
