@@ -49,16 +49,17 @@ pub fn ticks(window: Window) -> Vec<Tick> {
     out
 }
 
-/// The axis as a line of text; omits ticks that would cover one of the `taken` columns.
+/// The axis as a line of text; omits what would cover one of the `taken` columns: a label, or the tick as well.
 pub fn axis_line(window: Window, taken: &[usize]) -> String {
     let mut out = String::new();
     let mut at = 0;
     let free = |tick: &Tick| !taken.iter().any(|c| (tick.column..=tick.column + display_width(&tick.label)).contains(c));
-    for tick in ticks(window).into_iter().filter(free) {
+    for tick in ticks(window).into_iter().filter(|tick| !taken.contains(&tick.column)) {
+        let label = if free(&tick) { tick.label.as_str() } else { "" };
         out.push_str(&" ".repeat(tick.column - at));
         out.push('╵');
-        out.push_str(&tick.label);
-        at = tick.column + 1 + display_width(&tick.label);
+        out.push_str(label);
+        at = tick.column + 1 + display_width(label);
     }
     out
 }

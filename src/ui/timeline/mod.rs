@@ -191,23 +191,31 @@ fn map_labels(look: &Look<'_>, marks: &str, columns: usize, theme: &Theme) -> Ve
 /// Draws the axis with the cursor and the mark.
 fn draw_axis(frame: &mut Frame<'_>, area: Rect, lanes: Rect, (report, screen, window): (&Report, &TimelineScreen, Window), theme: &Theme) {
     let cursor = screen.place.map_or(0, |p| p.cursor);
-    // Omit labels that the cursor or the mark would overlap.
-    let taken: Vec<usize> =
+    let time = crate::report::timeline::describe::format_time(cursor, window.column_width().min(1_000));
+    // The cursor's time is beside the cursor, on the side that has more room.
+    let beside = window.contains(cursor).then(|| {
+        let (at, wide) = (window.column_at(cursor), display_width(&time) + 1);
+        if at + 1 + wide <= window.columns { at + 2..at + 1 + wide } else { at.saturating_sub(wide)..at.saturating_sub(1) }
+    });
+    // Omit labels that the cursor, its time or the mark would overlap.
+    let mut taken: Vec<usize> =
         [Some(cursor), screen.mark].into_iter().flatten().filter(|&t| window.contains(t)).map(|t| window.column_at(t)).collect();
+    taken.extend(beside.iter().flat_map(|b| b.start.saturating_sub(1)..b.end));
     frame.render_widget(Line::styled(ruler::axis_line(window, &taken), theme.style(Role::Dim)), lanes);
     if let Some((from, to)) = screen.marked_window() {
         let x = |time: i64| lanes.x + u16::try_from(window.column_at(time)).unwrap_or(0);
         let span = Rect { x: x(from), width: x(to) - x(from) + 1, height: 1, ..lanes };
         frame.buffer_mut().set_style(span, theme.style(Role::Mark).add_modifier(Modifier::UNDERLINED));
     }
-    let label = Span::styled(
-        align_left(
-            &crate::report::timeline::describe::format_time(cursor, window.column_width().min(1_000)),
-            usize::from(lanes.x - area.x - 2),
-        ),
-        theme.style(Role::Key),
-    );
-    frame.render_widget(Line::from(label), Rect { x: area.x + 2, width: lanes.x - area.x - 2, height: 1, ..area });
+    let place = match &beside {
+        Some(columns) => Rect {
+            x: lanes.x + u16::try_from(columns.start).unwrap_or(0),
+            width: u16::try_from(columns.len()).unwrap_or(0),
+            height: 1,
+            ..lanes
+        },
+        None => Rect { x: area.x + 2, width: lanes.x - area.x - 2, height: 1, ..area },
+    };
     // Omit the steps if they would be closer than every third column.
     let all = report.whole_triage().map_or(&[][..], |t| &t.steps);
     let steps: Vec<i64> = all.iter().map(|s| s.start).filter(|&s| window.contains(s)).collect();
@@ -218,6 +226,7 @@ fn draw_axis(frame: &mut Frame<'_>, area: Rect, lanes: Rect, (report, screen, wi
             cell.set_style(theme.style(Role::Key));
         }
     }
+    frame.render_widget(Line::styled(time, theme.style(Role::Key)), place);
     let mut put = |time: i64, symbol: &str, role: Role| {
         if window.contains(time)
             && let Some(cell) = frame.buffer_mut().cell_mut((lanes.x + u16::try_from(window.column_at(time)).unwrap_or(0), area.y))
