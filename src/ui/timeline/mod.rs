@@ -6,7 +6,7 @@ mod pane;
 mod unrecorded;
 
 use super::panel::{BORDERED, draw_lines, draw_message, draw_panel, split_top};
-use super::text::align_left;
+
 use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, display_width};
