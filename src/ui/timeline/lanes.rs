@@ -65,7 +65,7 @@ fn draw_row(
     for (x, (column, glyph)) in (area.x..area.right()).zip(glyphs.iter().enumerate()) {
         let Some(cell) = buffer.cell_mut((x, area.y + row)) else { break };
         let muted = lit.helper && glyph.category == Some(Category::OsWait);
-        let role = if muted { Role::BarEmpty } else { glyph.category.map_or(Role::Text, category_role) };
+        let role = if muted { Role::BarEmpty } else { glyph.category.map_or(Role::Dim, category_role) };
         let own = theme.style(role);
         let own = if matched.get(column).copied().unwrap_or_default() { own.patch(theme.style(Role::Match)) } else { own };
         let chosen = glyph.event.is_some() && glyph.event == lit.selected;

@@ -4,7 +4,7 @@ use crate::analysis::labels::{cut_end, display_width};
 use crate::analysis::metric::human_number;
 use crate::analysis::overview::recorded_time;
 use crate::analysis::readable::readable_name;
-use crate::analysis::timeline::{Category, Event, GroupKey, Window};
+use crate::analysis::timeline::{Category, Event, GroupKey, Window, link};
 use crate::analysis::triage::{Finding, TimeCategory, Triage, Verdict};
 use crate::app::screens::timeline::inspect::{CursorContent, Look};
 use crate::app::{ActionId, App, Report, TimelineScreen};
@@ -137,6 +137,7 @@ pub fn cursor_pane(
                 let sums = gaps.sum_by_part(number, gap.start, gap.end);
                 let pieces = sums.into_iter().map(|(part, ns)| (format!("{} {}", part.short_label(), Nanos(ns)), Role::Part(part)));
                 lines.extend(flow_pieces("of that", pieces.collect(), columns, theme));
+                lines.extend(fact_lines(&ending_facts(look, number, gap.end), columns, theme));
             }
             Pane { title, lines }
         }
@@ -156,6 +157,17 @@ pub fn cursor_pane(
             Pane { title: head(Role::Dim, format!("{group}: nothing here")), lines: fact_lines(&[time], columns, theme) }
         }
     }
+}
+
+/// The kernel that ends a device's idle time, and its launch call: had it begun earlier, so would the kernel.
+fn ending_facts(look: &Look<'_>, device: u32, end: i64) -> Vec<(String, String)> {
+    let Some(launch) = link::next_kernel(look.timeline, &look.events, device, end) else { return Vec::new() };
+    let name = escape_unsafe(&look.events.event_name(Event::Launch(launch))).into_owned();
+    let mut out = vec![("ended by".to_owned(), name)];
+    if let Some((began, took)) = look.profile.launches.call(launch as usize).filter(|c| c.0 <= end) {
+        out.push(("its call".to_owned(), format!("began {} before, took {}", Nanos(end - began), Nanos(took))));
+    }
+    out
 }
 
 /// First hint on a launch, if ncu measured it.
