@@ -290,8 +290,8 @@ fn a_trace_of_rocprof_1_is_one_of_its_gpu() {
     assert!(profile.calls.names.iter().any(|n| &*n.name == "hipMemcpy"));
 }
 
-/// A model of eight pieces, each a graph of three kernels, with a kernel outside of the graphs after each of them. The
-/// trace does not identify the graphs: the pieces are no steps, but whole models between waits of the host are.
+/// Graphs of three kernels, with a kernel outside of the graphs after each of them. The trace does not identify the
+/// graphs, which may be pieces of a model: they are steps only if the host waits between them.
 #[test]
 fn graphs_that_are_not_identified_are_steps_only_between_waits() {
     let found = |waits: bool| {

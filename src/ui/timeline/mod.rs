@@ -6,7 +6,6 @@ mod pane;
 mod unrecorded;
 
 use super::panel::{BORDERED, draw_lines, draw_message, draw_panel, split_top};
-
 use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, display_width};
@@ -192,7 +191,7 @@ fn map_labels(look: &Look<'_>, marks: &str, columns: usize, theme: &Theme) -> Ve
 fn draw_axis(frame: &mut Frame<'_>, area: Rect, lanes: Rect, (report, screen, window): (&Report, &TimelineScreen, Window), theme: &Theme) {
     let cursor = screen.place.map_or(0, |p| p.cursor);
     let time = crate::report::timeline::describe::format_time(cursor, window.column_width().min(1_000));
-    // The cursor's time is beside the cursor, on the side that has more room.
+    // The cursor's time is to its right, or to its left at the right edge.
     let beside = window.contains(cursor).then(|| {
         let (at, wide) = (window.column_at(cursor), display_width(&time) + 1);
         if at + 1 + wide <= window.columns { at + 2..at + 1 + wide } else { at.saturating_sub(wide)..at.saturating_sub(1) }

@@ -159,13 +159,14 @@ pub fn cursor_pane(
     }
 }
 
-/// The kernel that ends a device's idle time, and its launch call: had it begun earlier, so would the kernel.
+/// The kernel that ends a device's idle time, or the next one after a copy that ends it, and its launch call.
 fn ending_facts(look: &Look<'_>, device: u32, end: i64) -> Vec<(String, String)> {
     let Some(launch) = link::next_kernel(look.timeline, &look.events, device, end) else { return Vec::new() };
     let name = escape_unsafe(&look.events.event_name(Event::Launch(launch))).into_owned();
-    let mut out = vec![("ended by".to_owned(), name)];
-    if let Some((began, took)) = look.profile.launches.call(launch as usize).filter(|c| c.0 <= end) {
-        out.push(("its call".to_owned(), format!("began {} before, took {}", Nanos(end - began), Nanos(took))));
+    let start = look.profile.launches.start(launch as usize);
+    let mut out = vec![(if start <= end { "ended by" } else { "next kernel" }.to_owned(), name)];
+    if let Some((began, took)) = look.profile.launches.call(launch as usize).filter(|c| c.0 <= start) {
+        out.push(("its call".to_owned(), format!("began {} before it, took {}", Nanos(start - began), Nanos(took))));
     }
     out
 }

@@ -51,12 +51,11 @@ static struct {
 static char prefix[4000];
 
 enum { DETACH_NO, DETACH_WATCHING, DETACH_WANTED, DETACH_TAKEN, DETACH_DONE };
-// State of the detach from CUPTI (detach.c). `count` is the number of subscriptions that have ended, `left_at` is when
-// the latest one ended.
+// State of the detach from CUPTI (detach.c). `count` is the number of subscriptions that have ended.
 static struct {
   volatile u32 state, graph_thread, several, missed, waiting, users, count;
   volatile u64 first_call, last_call;
-  u64 since, stopped, left_at, retry_at, pause;
+  u64 since, stopped, retry_at, pause;
   // Time for which the latest detach held up its thread, and all of them did, ns. Time during which the program made
   // calls while CUPTI was to be detached, ns.
   u64 took, took_in_all;

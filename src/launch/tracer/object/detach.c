@@ -92,14 +92,14 @@ static void detach_cancel(const char* why_not) {
 }
 
 // CUPTI numbers calls from 1 again: the ids of the next recording continue after those of this one.
-static void detach_finish(u64 t) {
+static void detach_finish(void) {
   if (detach.result == OK) {
     session.recording = 0, detach.pause = 0;
     subscription = NULL, session.heard = 0, session.id_base = (u32)newest_id;
     memset(launch_heard, 0, sizeof launch_heard);
     for (u32 i = gate.count; i-- && !gate.list[i].closed;)
       __atomic_store_n(&gate.list[i].closed, detach.stopped, __ATOMIC_RELEASE);
-    detach.left_at = t, detach.took_in_all += detach.took;
+    detach.took_in_all += detach.took;
     SET(detach.graph_thread, 0), SET(detach.several, 0), SET(detach.missed, 0);
     ADD(detach.count, 1);
   } else {
@@ -144,7 +144,7 @@ static u64 detach_look(u64 t) {
     else if (!detach_may(t)) detach_cancel(NULL);
     else if (t > detach.since + DETACH_WANT_NS) detach_give_up(t);
     break;
-  case DETACH_DONE: detach_finish(t); break;
+  case DETACH_DONE: detach_finish(); break;
   default: break;
   }
   return DETACH_LOOKS_MS;
@@ -153,7 +153,7 @@ static u64 detach_look(u64 t) {
 static void detach_end(void) {
   detach_cancel(NULL);
   for (int i = 0; i < DETACH_LOOKS_MS && GET(detach.state) == DETACH_TAKEN; i++) nap();
-  if (GET(detach.state) == DETACH_DONE) detach_finish(clock_now(CLOCK_MONOTONIC));
+  if (GET(detach.state) == DETACH_DONE) detach_finish();
 }
 
 // Callback id of this thread's current wait for the GPU if it began after the detach was requested, else 0. When such a
