@@ -112,6 +112,7 @@ fn run_common_action(app: &mut App, asked: u64, id: ActionId) -> Vec<Effect> {
         ActionId::Timeline => navigate_to(app, asked, Navigate::Timeline),
         ActionId::Narrow => toggle_steady_state(app, asked),
         ActionId::Kernels => navigate_to(app, asked, Navigate::Kernels(None)),
+        ActionId::OpenFile => super::file_list::request_files(app),
         ActionId::Library => navigate_to(app, asked, Navigate::Library),
         ActionId::Diff => {
             let answer = DiffScreen::ask_baseline(&app.session);

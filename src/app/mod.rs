@@ -9,6 +9,8 @@ mod checklist;
 mod clipboard;
 mod deep_link;
 mod dispatch;
+mod file_list;
+pub mod found_files;
 mod initial_screen;
 pub mod jobs;
 mod keys;

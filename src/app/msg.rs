@@ -1,6 +1,7 @@
 //! Messages to the explorer's state, and the effects that it requests
 
 use super::actions::ActionId;
+use super::found_files::FileList;
 use super::jobs::{JobResult, Work};
 use super::messages::{News, Start, StepNews};
 use crate::analysis::live::Live;
@@ -91,6 +92,8 @@ pub enum Msg {
     Step(i64, StepNews),
     /// Runs of the library, and the current time in milliseconds since 1970.
     Library(Result<(Vec<Run>, i64), String>),
+    /// Reports that were found in folders.
+    Files(Box<FileList>),
     /// Last lines printed by a run of the library, and the gains that its hints predicted.
     Printed(i64, Vec<String>, Vec<(&'static str, String)>),
     /// A signal asked the program to terminate.
@@ -215,6 +218,12 @@ pub enum Effect {
         left_out: bool,
     },
     Library,
+    /// List the reports in these folders and below.
+    Files {
+        folders: Vec<PathBuf>,
+        /// True if the user asked for the list.
+        shown: bool,
+    },
     /// Read the last lines printed by a run of the library.
     Printed(i64),
     Forget(i64),

@@ -217,7 +217,7 @@ fn open_timeline(app: &mut App, asked: u64) -> Vec<Effect> {
 fn set_time_filter(app: &mut App, at: usize, window: Option<(i64, i64)>) -> Vec<Effect> {
     let key = app.session.key_label(ActionId::Narrow);
     let Some(report) = app.session.reports.get_mut(at) else { return Vec::new() };
-    let mut effects = report.set_window(at, window);
+    let mut effects = report.choose_window(at, window);
     let text = match window {
         Some(window) if report.steady_window() == Some(window) => {
             format!("all screens show only the steady state; {key} shows the whole run again")
@@ -232,6 +232,17 @@ fn set_time_filter(app: &mut App, at: usize, window: Option<(i64, i64)>) -> Vec<
 
 /// Opens the launch list of a launch's group, with the launch selected.
 pub fn launches_at(app: &mut App, at: usize, launch: u32) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    if app.session.reports.get(at).is_some_and(|r| r.is_outside_steady_state(launch)) {
+        effects = set_time_filter(app, at, None);
+        let key = app.session.key_label(ActionId::Narrow);
+        set_status(app, format!("outside the steady state: all screens show the whole run; {key} shows the steady state again"), false);
+    }
+    effects.extend(open_launches_at(app, at, launch));
+    effects
+}
+
+fn open_launches_at(app: &mut App, at: usize, launch: u32) -> Vec<Effect> {
     let Some(report) = app.session.reports.get(at) else { return Vec::new() };
     let (Some(grouping), Some(profile)) = (report.groups.grouping.clone(), &report.profile) else { return Vec::new() };
     let Some(row) = grouping.row_of(profile, report.paths.as_deref(), launch as usize) else {
@@ -304,7 +315,7 @@ fn leave_screen(app: &mut App, id: u64) -> Vec<Effect> {
     }
     if app.is_home(id) {
         let at = app.report_of(id);
-        if app.session.reports.get(at).is_some_and(|r| r.window.is_some()) {
+        if app.session.reports.get(at).is_some_and(|r| r.chosen_window().is_some()) {
             return set_time_filter(app, at, None);
         }
         let (quit, kernels) = (app.session.key_label(ActionId::Quit), app.session.key_label(ActionId::Kernels));
@@ -466,6 +477,18 @@ pub fn add_reports(app: &mut App, files: Vec<PathBuf>) -> Vec<Effect> {
     app.session.add_reports(&files);
     app.ensure_root_screens();
     vec![Effect::Open(files)]
+}
+
+/// Opens files that the user chose; their programs are not trusted.
+pub fn open_files(app: &mut App, files: Vec<PathBuf>) -> Vec<Effect> {
+    let new: Vec<PathBuf> = files.iter().filter(|f| app.session.find_report(f).is_none()).cloned().collect();
+    new.iter().for_each(|file| app.session.add_report(file));
+    app.ensure_root_screens();
+    if let Some(at) = files.first().and_then(|f| app.session.find_report(f)) {
+        app.session.active = at;
+    }
+    app.close_common();
+    if new.is_empty() { Vec::new() } else { vec![Effect::Open(new)] }
 }
 
 /// Opens the changes between two reports.

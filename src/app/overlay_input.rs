@@ -5,7 +5,7 @@ use super::actions::{ActionId, KeyScope, find_action};
 use super::clipboard;
 use super::dispatch::dispatch_action;
 use super::msg::Effect;
-use super::navigation::{apply_response, navigate_to, set_status};
+use super::navigation::{self, apply_response, navigate_to, set_status};
 use super::overlay::filter_input::insert;
 use super::overlay::{LineOf, Overlay, OverlayKind, Page, PickAction};
 use super::run_events;
@@ -143,7 +143,7 @@ fn handle_pick_key(app: &mut App, event: KeyEvent, page: isize) -> Vec<Effect> {
             return close_overlay(app);
         }
         KeyCode::Enter => {
-            let chosen = list.selected_item().map(|i| i.choice.clone());
+            let chosen = list.chosen();
             return chosen.map(|c| apply_choice(app, c)).unwrap_or_default();
         }
         KeyCode::Up => list.move_selection(-1),
@@ -239,6 +239,8 @@ fn apply_choice(app: &mut App, choice: PickAction) -> Vec<Effect> {
             None => set_status(app, GONE, true),
         },
         PickAction::Run(what) => run_events::apply_run_choice(app, asked, what),
+        PickAction::OpenFile(path) => navigation::open_files(app, vec![path]),
+        PickAction::ListFiles(folder) => vec![Effect::Files { folders: vec![folder], shown: true }],
         PickAction::Changes(before, after) => navigate_to(app, asked, Navigate::Changes { before, after }),
         other => match app.with_screen(asked, |s, cx| s.choose(other, cx)) {
             Some(answer) => apply_response(app, asked, answer),

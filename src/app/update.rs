@@ -1,6 +1,7 @@
 //! Handling of messages
 
 use super::deep_link::resume_deep_link;
+use super::file_list;
 use super::initial_screen::show_initial_screen;
 use super::jobs::{JobRequest, JobResult};
 use super::keys;
@@ -62,6 +63,7 @@ fn handle_message(app: &mut App, msg: Msg) -> Vec<Effect> {
         Msg::Snapshot(outcome) => run_events::open_snapshot(app, outcome),
         Msg::Step(run, news) => run_events::handle_step_news(app, run, &news),
         Msg::Library(outcome) => broadcast_to_all(app, ScreenEvent::Library(&outcome)),
+        Msg::Files(found) => file_list::show_files(app, &found),
         Msg::Printed(run, lines, kept) => broadcast_to_all(app, ScreenEvent::Printed(run, &lines, &kept)),
         Msg::Details { report, from, result, outcome } => {
             broadcast_to_report(app, report, ScreenEvent::Details { from, result, outcome: &outcome })
@@ -86,9 +88,14 @@ fn handle_message(app: &mut App, msg: Msg) -> Vec<Effect> {
 fn handle_done(app: &mut App, report: usize, state: (u64, Option<(i64, i64)>), done: &JobResult) -> Vec<Effect> {
     // A page is text for one screen and does not refer to rows, so it stays valid even if the profile has changed.
     let page = matches!(done, JobResult::Advice(..) | JobResult::Checklist(..));
+    let window = |app: &App| app.session.reports.get(report).and_then(|r| r.window);
+    let before = window(app);
     let taken = app.session.reports.get_mut(report).and_then(|r| r.apply_result(report, state, done));
     let Some(mut effects) = taken.or(page.then(Vec::new)) else { return Vec::new() };
     effects.extend(broadcast_to_report(app, report, ScreenEvent::Done(done)));
+    if window(app) != before {
+        effects.extend(broadcast_to_report(app, report, ScreenEvent::Window));
+    }
     if matches!(done, JobResult::Triage(_) | JobResult::Joined(..)) {
         effects.extend(request_flops(app, report));
     }

@@ -45,7 +45,10 @@ pub fn explore_files(files: &[PathBuf], args: &GlobalArgs, config: &Config) -> R
     if let Some(file) = files.iter().find(|f| std::fs::symlink_metadata(f).is_err()) {
         return Err(Failure::no_such_file(file));
     }
-    run_explorer(files.iter().cloned().map(From::File).collect(), args, &args.opening, config, Begin::Reports)
+    // `.` has a name, too.
+    let named = |file: &PathBuf| if file.file_name().is_none() { file.canonicalize().ok() } else { None };
+    let sources = files.iter().map(|file| From::File(named(file).unwrap_or_else(|| file.clone()))).collect();
+    run_explorer(sources, args, &args.opening, config, Begin::Reports)
 }
 
 /// `warpscope demo`: opens the explorer with the built-in captures.

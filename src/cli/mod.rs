@@ -13,6 +13,7 @@ pub mod event_loop;
 pub mod event_sources;
 mod export;
 pub mod failure;
+mod file_list;
 mod global_args;
 mod handout;
 pub mod help;

@@ -2,6 +2,7 @@
 
 use super::event_sources::Wake;
 use super::failure::Failure;
+use super::file_list::list_files;
 use super::live::{self, Ask, Told};
 use super::runs::headless::LOOK;
 use super::runs::preflight::{format_check, preflight_checks};
@@ -188,6 +189,10 @@ impl Recorder {
             Effect::Library => self.spawn_work(|| {
                 let runs = || Library::open()?.runs();
                 Msg::Library(runs().map(|r| (r, store::now_ms())).map_err(|e: LibraryError| e.to_string()))
+            }),
+            Effect::Files { folders, shown } => self.spawn_work(move || match list_files(&folders, shown) {
+                Ok(found) => Msg::Files(Box::new(found)),
+                Err(text) => Msg::Trouble(text),
             }),
             Effect::Printed(id) => self.spawn_work(move || {
                 let lines = || Ok::<_, LibraryError>(tail::last_lines(&Library::open()?.run_folder(id), PRINTED));

@@ -6,6 +6,7 @@ pub mod chrome_perfetto;
 mod collectives;
 pub mod digest;
 pub mod error;
+pub mod folder;
 pub mod importer;
 pub mod input;
 pub mod job;

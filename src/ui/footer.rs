@@ -88,7 +88,7 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                         !matches!(app.top_entry().map(|e| &e.open), Some(Open::Result(s)) if s.source.row_count() == 0)
                     }
                     (ActionId::MeasureNow, _) => app.report().and_then(|r| r.profile.as_ref()).is_none_or(|p| !p.is_amd()),
-                    (ActionId::Narrow, there) => there == KeyScope::Timeline || app.report().is_some_and(|r| r.window.is_some()),
+                    (ActionId::Narrow, there) => there == KeyScope::Timeline || app.report().is_some_and(|r| r.chosen_window().is_some()),
                     (ActionId::MemorySegments, _) => app.session.size.0 < super::memory::WIDE,
                     (ActionId::Ranks | ActionId::Memory, _)
                     | (ActionId::Roofline | ActionId::Source, KeyScope::Kernels | KeyScope::Launches | KeyScope::Timeline)

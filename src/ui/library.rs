@@ -237,7 +237,14 @@ fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScre
             if app.session.reports.is_empty() {
                 let key = |id| app.session.key_label(id);
                 say("Keys", Role::Title);
-                say(&format!("  {}  opens the demo: a small transformer on an H200", key(ActionId::Open)), Role::Text);
+                if let Some((count, newest, age)) = &screen.files {
+                    let newest =
+                        if *count == 1 { escape_unsafe(newest).into_owned() } else { format!("the newest {}", escape_unsafe(newest)) };
+                    let reports = format_count(*count, "report");
+                    say(&format!("  {}  lists the {reports} of this folder: {newest}, {age}", key(ActionId::Open)), Role::Text);
+                } else {
+                    say(&format!("  {}  opens the demo: a small transformer on an H200", key(ActionId::Open)), Role::Text);
+                }
                 say(&format!("  {}  help, and from there t: a tour of five steps", key(ActionId::Help)), Role::Text);
                 say(&format!("  {}  quits", key(ActionId::Quit)), Role::Text);
                 say("", Role::Text);
@@ -269,6 +276,9 @@ fn next(app: &App, screen: &LibraryScreen) -> Option<String> {
     let key = |id| app.session.key_link(id);
     if screen.runs.as_ref().is_some_and(Vec::is_empty) {
         let open = key(ActionId::Open);
+        if let Some((count, ..)) = screen.files.as_ref().filter(|_| app.session.reports.is_empty()) {
+            return Some(format!("{open} lists the {} of this folder", format_count(*count, "report")));
+        }
         return app
             .session
             .reports

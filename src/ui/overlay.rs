@@ -5,7 +5,7 @@ use super::view::{View, scrolled_top};
 use super::widgets::theme_sample;
 use super::{Role, Theme, detail};
 use crate::analysis::fuzzy::Fuzzy;
-use crate::analysis::labels::{cut_end, display_width};
+use crate::analysis::labels::{cut_end, cut_middle, display_width};
 use crate::app::overlay::PickAction;
 use crate::app::screens::Kind;
 use crate::app::{App, LineOf, Mouse, Overlay, OverlayKind, Page, PickList, Report, ResultScreen};
@@ -218,11 +218,13 @@ const MEASURED: usize = 200;
 
 fn draw_list(frame: &mut Frame<'_>, area: Rect, pick: &PickList, view: &mut View, theme: &Theme) {
     const LETTER: usize = 3;
-    let label = pick.items.iter().take(MEASURED).map(|i| display_width(&i.label)).max().unwrap_or(0).min(40);
     let hint = pick.items.iter().take(MEASURED).map(|i| display_width(&i.hint)).max().unwrap_or(0);
     let letters = pick.items.iter().any(|i| i.letter.is_some());
     let lead = if letters { LETTER } else { 0 };
     let room = usize::from(area.width.saturating_sub(8));
+    // Long labels are cut rather than the hints beside them, unless these are sentences.
+    let most = room.saturating_sub(lead + 2 + hint).max(40);
+    let label = pick.items.iter().take(MEASURED).map(|i| display_width(&i.label)).max().unwrap_or(0).min(most);
     // Below the list of themes, draw sample widgets in the selected theme.
     let themes = pick.items.first().is_some_and(|i| matches!(i.choice, PickAction::Theme(_)));
     let (below, wide) = if themes && usize::from(area.height) > pick.items.len() + usize::from(theme_sample::SIZE.0) + 4 {
@@ -265,7 +267,7 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, pick: &PickList, view: &mut View
         if letters {
             spans.push(Span::styled(align_left(&item.letter.map(String::from).unwrap_or_default(), LETTER), theme.style(Role::Key)));
         }
-        let name = align_left(&item.label, label);
+        let name = align_left(&cut_middle(&item.label, label), label);
         let lit_at = fuzzy.as_ref().and_then(|f| f.match_positions(&name)).map(|p| p.1).unwrap_or_default();
         spans.extend(highlight_chars(&name, &lit_at, theme.style(Role::Text), theme.style(Role::Match)));
         spans.push(Span::styled(format!("  {}", cut_end(&item.hint, columns.saturating_sub(lead + label + 2))), theme.style(Role::Dim)));

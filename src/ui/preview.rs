@@ -51,7 +51,7 @@ fn of_run(report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Lin
     let hint = report.diagnosed.get(&row);
     let worth = group.kernel.zip(hint).and_then(|(kernel, hint)| report.hint_worth(kernel.0, hint.id, hint.gain));
     let effect = worth.unwrap_or_else(|| curve.evaluate_gain(hint.and_then(|h| h.gain))).describe_effect();
-    let effect = if report.window.is_some() { effect.replacen("the run", "the whole run", 1) } else { effect };
+    let effect = if report.window.is_some() { effect.replace("the run", "the whole run") } else { effect };
     wrap_text(&effect, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect()
 }
 

@@ -1,10 +1,13 @@
 //! The first minute of a new user: start screen, demo, tour, and messages and keys that are the same everywhere.
 
-use super::support::{Explorer, demo_files, packed, run};
+use super::support::{Explorer, demo_files, packed, root, run};
 use insta::assert_snapshot;
+use std::path::PathBuf;
+use warpscope::app::found_files::FileList;
 use warpscope::app::session::Fact;
-use warpscope::app::{self, ActionId, KeyScope, Mouse, Msg, Settings};
+use warpscope::app::{self, ActionId, Effect, KeyScope, Mouse, Msg, Settings};
 use warpscope::config::First;
+use warpscope::import::folder::FoundReport;
 
 fn home(size: (u16, u16)) -> Explorer {
     let mut e = Explorer::open(&[], size);
@@ -138,4 +141,53 @@ fn the_only_result_of_a_report_opens_with_its_hints() {
         let e = Explorer::begin_with(&files, (120, 40), settings(), |_| {});
         assert_eq!(e.app.current_scope(), KeyScope::Kernels, "{files:?}");
     }
+}
+
+fn listed(shown: bool) -> Msg {
+    let now_ms = 1_000_000_000;
+    let report = |path: PathBuf, bytes, age: i64| FoundReport { path, bytes, modified_ms: now_ms - age * 1000 };
+    let reports = vec![
+        report("runs/decode.nsys-rep".into(), 12 << 20, 40),
+        report("runs/kernels.ncu-rep".into(), 300 << 10, 7_300),
+        report("fixtures/trace/llm.wstrace.zst".into(), 94_000, 3 * 86_400),
+    ];
+    Msg::Files(Box::new(FileList { folders: vec!["/home/user/work".into()], reports, cut: false, now_ms, shown, named: None }))
+}
+
+/// Reports of the folder are offered on the start screen, and listed over any screen.
+#[test]
+fn reports_of_the_folder_can_be_opened_from_within() {
+    let mut e = home((120, 40));
+    e.send(listed(false));
+    assert!(e.screen().contains("lists the 3 reports of this folder: the newest runs/decode.nsys-rep, just now"), "{}", e.screen());
+    e.press("enter");
+    assert!(matches!(&e.asked.last(), Some(Effect::Files { shown: true, folders }) if folders == &[PathBuf::from(".")]), "{:?}", e.asked);
+    e.send(listed(true));
+    assert_snapshot!("file_list_120x40", e.screen());
+    e.press("l l m enter");
+    assert_eq!(e.app.session.reports.len(), 1);
+    assert!(!e.app.session.reports[0].trusted && e.app.session.reports[0].profile.is_some());
+    assert_eq!(e.app.current_scope(), KeyScope::Kernels);
+    // A second report is opened beside it; one that is open is only shown.
+    e.press("ctrl-o");
+    e.send(listed(true));
+    assert!(e.screen().contains("3 days ago, open"), "{}", e.screen());
+    e.press("l l m enter");
+    assert_eq!(e.app.session.reports.len(), 1);
+    // A path can be typed, and the folder above be listed.
+    e.send(listed(true));
+    e.send(Msg::Paste("/data/other.sqlite".to_owned()));
+    e.press("enter");
+    let asked = |e: &Explorer| match e.asked.last() {
+        Some(Effect::Files { shown: true, folders }) => folders.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(asked(&e), [PathBuf::from("/data/other.sqlite")]);
+    let path = root().join("fixtures/trace/torch_eager.wstrace.zst");
+    let Msg::Files(found) = listed(true) else { unreachable!() };
+    e.send(Msg::Files(Box::new(FileList { named: Some(path.clone()), ..*found })));
+    assert_eq!((e.app.session.reports.len(), &e.app.session.reports[1].file), (2, &path));
+    e.send(listed(true));
+    e.press(". . enter");
+    assert_eq!(asked(&e), [PathBuf::from("/home/user")]);
 }

@@ -5,8 +5,8 @@ use super::support::{Explorer, edited, packed, root};
 use insta::assert_snapshot;
 use ratatui::style::Modifier;
 use std::path::PathBuf;
-use warpscope::app::{KeyScope, Mouse, Msg};
-use warpscope::config::ColorMode;
+use warpscope::app::{KeyScope, Mouse, Msg, Settings};
+use warpscope::config::{ColorMode, First};
 use warpscope::import::{Cancel, Preview, Progress};
 
 fn llm(size: (u16, u16)) -> Explorer {
@@ -359,4 +359,44 @@ fn holes_of_a_recording_do_not_look_idle() {
     // A theme with a background of its own.
     let light = e.buffer("light", ColorMode::True);
     assert!(light.content.iter().filter(|cell| cell.symbol() == "╱").count() > 100);
+}
+
+/// The overview judges the steady state; the tables behind it show the same time, unless the user asks for the whole
+/// run.
+#[test]
+fn tables_show_the_time_that_the_overview_judges() {
+    let settings = Settings { first: First::Overview, ..Settings::default() };
+    let file = root().join("fixtures/triage/item_loop.sqlite.zst");
+    let mut e = Explorer::begin_with(&[file], (120, 40), settings, |_| {});
+    let figure = |screen: &str, name: &str| {
+        let line = screen.lines().find(|l| l.contains(name) && l.contains('%')).unwrap_or_else(|| panic!("{name}\n{screen}"));
+        line.split_whitespace().skip_while(|w| !w.ends_with('%')).take(3).collect::<Vec<_>>().join(" ")
+    };
+    let overview = e.screen();
+    assert!(overview.contains("steady state (B whole run on the other screens)"), "{overview}");
+    e.press("K");
+    let kernels = e.screen();
+    assert!(kernels.contains("steady state (B whole run)"), "{kernels}");
+    for name in ["direct_copy", "mean (reduce"] {
+        assert_eq!(figure(&overview, name), figure(&kernels, name));
+    }
+    // Going back leaves the time as it is.
+    e.press("esc");
+    assert_eq!(e.app.current_scope(), KeyScope::Overview);
+    e.press("K");
+    assert!(e.screen().contains("steady state (B whole run)"));
+    e.press("B");
+    let whole = e.screen();
+    assert!(whole.contains("whole run (B steady state)"), "{whole}");
+    assert_ne!(figure(&whole, "direct_copy"), figure(&kernels, "direct_copy"));
+    // The choice stays.
+    e.press("O K");
+    assert!(e.screen().contains("whole run (B steady state)"));
+    e.press("B");
+    assert_eq!(figure(&e.screen(), "direct_copy"), figure(&kernels, "direct_copy"));
+    // A launch of the warm-up is shown in the whole run.
+    e.press("T 0 home j . enter");
+    let screen = e.screen();
+    assert!(screen.contains("outside the steady state: all screens show the whole run"), "{screen}");
+    assert!(e.app.session.reports[0].window.is_none());
 }

@@ -221,6 +221,7 @@ impl Explorer {
                 | Effect::EndStep
                 | Effect::Stepped { .. }
                 | Effect::Library
+                | Effect::Files { .. }
                 | Effect::Printed(_)
                 | Effect::Forget(_)
                 | Effect::Tags(..)

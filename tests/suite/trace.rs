@@ -141,3 +141,47 @@ fn traces_are_named_by_their_prefix() {
     assert_eq!(profile.launches.len(), read(&fixture("special")).unwrap().launches.len());
     assert!(read(&folder.path().join("ru")).is_err());
 }
+
+/// The traces of a folder are one report if they may be of one run, and a copy of a trace is not read twice.
+#[test]
+fn traces_of_a_folder_are_those_of_one_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let now = std::time::SystemTime::now();
+    let write = |name: &str, of: &str| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, bytes(of)).unwrap();
+        path
+    };
+    let alone = read(&write("a/llm.77.wstrace", "llm")).unwrap().launches.len();
+    write("a/copy/llm.77.wstrace", "llm");
+    let joined = read(&folder.path().join("a")).unwrap();
+    assert_eq!(joined.launches.len(), alone);
+    let notes: Vec<&str> = joined.notes.iter().map(|n| n.text.as_str()).collect();
+    assert_eq!(notes, ["llm.77.wstrace is a copy of copy/llm.77.wstrace and is left out."]);
+    // Files that were copied without their times may be of one run.
+    for (name, of) in [("b/llm.77.wstrace", "llm"), ("b/eager.78.wstrace", "torch_eager")] {
+        std::fs::File::options().write(true).open(write(name, of)).unwrap().set_modified(now).unwrap();
+    }
+    let joined = read(&folder.path().join("b")).unwrap();
+    assert_eq!(joined.launches.len(), alone + 151);
+    assert!(joined.notes.iter().any(|n| n.text.starts_with("2 traces of this folder are read as one report: eager.78.wstrace, llm.77")));
+    // The first run ended before the second began.
+    let times: Vec<u64> = [("c/llm.77.wstrace", "llm"), ("c/eager.78.wstrace", "torch_eager")]
+        .map(|(name, of)| {
+            let path = write(name, of);
+            let text = String::from_utf8_lossy(&bytes(of)[..4096]).into_owned();
+            let started = text.split("started").nth(1).unwrap();
+            let digits: String = started.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
+            // The length before the digits is no digit itself.
+            let started: u64 = digits[digits.len() - 19..].parse().unwrap();
+            let end = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(started) + std::time::Duration::from_secs(1);
+            std::fs::File::options().write(true).open(path).unwrap().set_modified(end).unwrap();
+            started
+        })
+        .to_vec();
+    assert!(times[0].abs_diff(times[1]) > 3_000_000_000, "{times:?}");
+    let refused = read(&folder.path().join("c")).unwrap_err().to_string();
+    assert!(refused.contains("traces of 2 runs") && refused.contains("c/llm") && refused.contains("c/eager"), "{refused}");
+    assert_eq!(read(&folder.path().join("c/llm")).unwrap().launches.len(), alone);
+}

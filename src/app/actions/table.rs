@@ -362,6 +362,7 @@ actions! {
         "run library: open, compare, run again, tag or delete earlier runs",
         Some((9, "library")),
     ),
+    OpenFile("open-file", &["ctrl-o"], Everywhere, "open another report: those of this folder and below, or a path", None),
     NextReport("next-report", &["]"], Everywhere, "next report of the session", None),
     PreviousReport("previous-report", &["["], Everywhere, "previous report of the session", None),
     Theme("theme", &["t"], Everywhere, "choose a theme", Some((12, "theme"))),

@@ -7,6 +7,7 @@ use crate::analysis::table::Sort;
 use crate::app::actions::ActionId;
 use crate::model::NameForm;
 use crate::rerun::Request;
+use std::path::PathBuf;
 
 /// Property by which launches are filtered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +67,10 @@ pub enum PickAction {
     /// Compare with a result: index of the report, index of the result.
     Other(usize, usize),
     Run(RunChoice),
+    /// Open a report.
+    OpenFile(PathBuf),
+    /// List the reports of a folder, or open a file.
+    ListFiles(PathBuf),
     /// Delete a run of the library.
     Forget(i64),
     /// Show the changes from the first report to the second.

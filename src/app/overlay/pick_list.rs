@@ -27,6 +27,8 @@ pub struct PickList {
     pub selected: usize,
     /// Choice to restore if the list is canceled (themes are previewed as the selection moves).
     pub before: Option<PickAction>,
+    /// Choice for typed text that no item matches, if the list accepts such text.
+    pub other: Option<fn(&str) -> PickAction>,
 }
 
 impl Item {
@@ -40,7 +42,7 @@ impl PickList {
     /// Creates a list whose items are chosen by letter.
     pub fn by_letter(title: &'static str, items: Vec<Item>, current: Option<&PickAction>) -> Self {
         let selected = current.and_then(|c| items.iter().position(|i| i.choice == *c)).unwrap_or(0);
-        Self { title, shown: (0..items.len()).collect(), items, typed: None, selected, before: None }
+        Self { title, shown: (0..items.len()).collect(), items, typed: None, selected, before: None, other: None }
     }
 
     /// Creates a list of the sort orders that a table's columns declare.
@@ -52,7 +54,7 @@ impl PickList {
 
     /// Creates a list that is filtered by typing.
     pub fn by_typing(title: &'static str, items: Vec<Item>) -> Self {
-        Self { title, shown: (0..items.len()).collect(), items, typed: Some(Input::default()), selected: 0, before: None }
+        Self { title, shown: (0..items.len()).collect(), items, typed: Some(Input::default()), selected: 0, before: None, other: None }
     }
 
     /// Lists the items that match the typed text, best first.
@@ -78,6 +80,12 @@ impl PickList {
             self.shown = scored.into_iter().map(|(_, i)| i).collect();
         }
         self.selected = 0;
+    }
+
+    /// Choice that Enter applies: the selected item's, or one for the typed text.
+    pub fn chosen(&self) -> Option<PickAction> {
+        let typed = self.typed.as_ref().map(|t| t.value().trim()).filter(|t| !t.is_empty());
+        self.selected_item().map(|i| i.choice.clone()).or_else(|| Some(self.other?(typed?)))
     }
 
     pub fn selected_item(&self) -> Option<&Item> {

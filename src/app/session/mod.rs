@@ -94,6 +94,12 @@ impl Session {
         self.reports.get(report).is_some_and(|r| r.profile.as_ref().is_some_and(|p| p.metrics.is_none() && p.complete))
     }
 
+    /// Adds a report that the user chose.
+    pub fn add_report(&mut self, file: &Path) {
+        let report = Report::new(file.to_owned(), &self.settings);
+        self.reports.push(report);
+    }
+
     /// Adds reports of the user's own runs, whose programs are trusted.
     pub fn add_reports(&mut self, files: &[PathBuf]) {
         for file in files {

@@ -16,6 +16,7 @@ use crate::analysis::{GroupBy, Grouping, Overview, Paths};
 use crate::app::jobs::{JobRequest, JobResult, Work};
 use crate::app::msg::Effect;
 use crate::app::timeline_view::SavedView;
+use crate::config::First;
 use crate::import::{Preview, Progress};
 use crate::model::{Metrics, Nanos, Profile};
 use crate::rerun::match_results::{Join, Pair, Sure};
@@ -89,6 +90,7 @@ pub struct Report {
     pub groups: Groups,
     /// Time filter of launches and ranges, ns: start and end (exclusive).
     pub window: Option<(i64, i64)>,
+    pub(super) base: BaseScope,
     /// Analysis of the whole run, kept while a time filter is set.
     pub(super) whole: Option<Box<Known>>,
     /// Matches between launches of this timeline and results of other reports in the session.
@@ -105,6 +107,15 @@ pub struct Report {
     pub profiled: HashMap<usize, bool>,
     /// Representative result of each row of the grouping that has results.
     best: HashMap<usize, Best>,
+}
+
+/// Time that the screens of a report show unless the user chooses a window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BaseScope {
+    /// The steady state once it is known, so that the tables agree with the verdict.
+    SteadyState,
+    #[default]
+    WholeRun,
 }
 
 /// Analysis set aside while a time filter is active.
@@ -132,6 +143,7 @@ impl Report {
             trusted: false,
             part_of: None,
             built_in: false,
+            base: if settings.first == First::Overview { BaseScope::SteadyState } else { BaseScope::WholeRun },
             stage: Stage::Reading("opening", 0, 0),
             profile: None,
             generation: 0,
@@ -302,6 +314,7 @@ impl Report {
                 if let Some(sentence) = self.verdict_sentence() {
                     self.next = Some(sentence);
                 }
+                effects.extend(self.apply_base_scope(index));
             }
             JobResult::Work(work) => self.work = *work,
             JobResult::Tree(tree) => self.tree = Some(Arc::clone(tree)),

@@ -1,12 +1,43 @@
 //! Time filter of a report; the analysis of the whole run is kept
 
-use super::report::{Known, Report};
+use super::report::{BaseScope, Known, Report};
 use crate::analysis::triage::Triage;
 use crate::app::jobs::JobRequest;
 use crate::app::msg::Effect;
 use std::sync::Arc;
 
 impl Report {
+    /// Narrows the report to its steady state if that is its base and no other window is set.
+    pub(super) fn apply_base_scope(&mut self, index: usize) -> Vec<Effect> {
+        match self.steady_window().filter(|_| self.base == BaseScope::SteadyState && self.window.is_none()) {
+            Some(steady) => self.set_window(index, Some(steady)),
+            None => Vec::new(),
+        }
+    }
+
+    /// Chooses the time filter of the report as the user asked for it.
+    pub fn choose_window(&mut self, index: usize, window: Option<(i64, i64)>) -> Vec<Effect> {
+        if window.is_none() {
+            self.base = BaseScope::WholeRun;
+        } else if window == self.steady_window() {
+            self.base = BaseScope::SteadyState;
+        }
+        self.set_window(index, window)
+    }
+
+    /// Time filter that the user set, ns; the steady state is none.
+    pub fn chosen_window(&self) -> Option<(i64, i64)> {
+        self.window.filter(|_| self.window != self.steady_window())
+    }
+
+    /// Returns true if all screens show the steady state, and the launch is not in it.
+    pub fn is_outside_steady_state(&self, launch: u32) -> bool {
+        let Some(((from, to), profile)) = self.window.filter(|_| self.chosen_window().is_none()).zip(self.profile.as_ref()) else {
+            return false;
+        };
+        !(from..to).contains(&profile.launches.start(launch as usize))
+    }
+
     /// Triage of the whole run, regardless of any time filter.
     pub fn whole_triage(&self) -> Option<&Arc<Triage>> {
         self.whole.as_ref().map_or(self.triage.as_ref().and_then(Option::as_ref), |w| w.triage.as_ref())
@@ -31,7 +62,7 @@ impl Report {
     }
 
     /// Sets the time filter of the report, ns, or clears it, which restores the analysis of the whole run immediately.
-    pub fn set_window(&mut self, index: usize, window: Option<(i64, i64)>) -> Vec<Effect> {
+    fn set_window(&mut self, index: usize, window: Option<(i64, i64)>) -> Vec<Effect> {
         if window == self.window || self.is_reading() || self.profile.is_none() {
             return Vec::new();
         }

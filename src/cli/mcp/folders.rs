@@ -1,7 +1,7 @@
 //! Folders from which the server reads.
 
 use crate::analysis::labels::cut_middle;
-use crate::import::open::is_openable;
+use crate::import::folder::{Limits, find_reports};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -39,28 +39,13 @@ impl Folders {
 
     /// Lists reports in a folder (or all folders) and below: newest first, as many as fit into `budget` bytes.
     pub fn list_reports(&self, folder: Option<&Path>, budget: usize) -> Value {
-        let mut found = Vec::new();
-        let mut left: Vec<(PathBuf, usize)> = match folder {
-            Some(folder) => vec![(folder.to_owned(), DEEPEST)],
-            None => self.0.iter().map(|f| (f.clone(), DEEPEST)).collect(),
-        };
-        while let Some((folder, depth)) = left.pop() {
-            for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-                let path = entry.path();
-                // Links may lead outside the folders, or form cycles.
-                let Ok(meta) = entry.metadata() else { continue };
-                if meta.is_dir() && depth > 0 {
-                    left.push((path, depth - 1));
-                } else if meta.is_file() && is_openable(&path) && path.to_str().is_some() {
-                    // A name that is not valid UTF-8 cannot be given in JSON.
-                    found.push((meta.modified().ok(), path, meta.len()));
-                }
-            }
-        }
-        found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        let folders = folder.map_or_else(|| self.0.clone(), |f| vec![f.to_owned()]);
+        let (mut found, _) = find_reports(&folders, Limits { depth: DEEPEST, entries: usize::MAX });
+        // A name that is not valid UTF-8 cannot be given in JSON.
+        found.retain(|f| f.path.to_str().is_some());
         let all = found.len();
         let mut room = budget;
-        let reports = found.into_iter().map(|(_, path, bytes)| json!({ "path": path.display().to_string(), "bytes": bytes }));
+        let reports = found.into_iter().map(|f| json!({ "path": f.path.display().to_string(), "bytes": f.bytes }));
         let fitting = reports.take_while(|report| {
             let size = report.to_string().len() + 1;
             let fits = size <= room;

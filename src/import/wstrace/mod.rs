@@ -6,6 +6,7 @@ mod build;
 mod counters;
 mod derived_metrics;
 mod empty_trace;
+mod folder;
 mod follow;
 mod graph_node_rows;
 mod graph_nodes;
@@ -114,8 +115,9 @@ impl Importer for WarpscopeTrace {
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
-        let files = read_contents(input)?;
+        let (files, mut notes) = folder::select_files(&input.path, read_contents(input)?)?;
         let mut profile = build_profile(&files, input, job)?;
+        profile.notes.append(&mut notes);
         server::add_metrics(&mut profile, input);
         Ok(profile)
     }
@@ -125,7 +127,7 @@ impl Importer for WarpscopeTrace {
 /// not store are missing from the result.
 pub fn read_modules(input: &Input, wanted: &[u64]) -> Result<BTreeMap<u64, Vec<u8>>, ImportError> {
     let mut found = BTreeMap::new();
-    for bytes in read_contents(input)? {
+    for (_, bytes) in read_contents(input)? {
         pc_sampling::find_modules(&bytes, wanted, &mut found);
     }
     Ok(found)
@@ -163,23 +165,26 @@ pub fn prefix_of_trace(file: &Path) -> Option<PathBuf> {
     Some(file.with_file_name(prefix))
 }
 
-/// Reads all files of the trace.
-fn read_contents(input: &Input) -> Result<Vec<Cow<'_, [u8]>>, ImportError> {
+/// Reads all files of the trace, with their paths.
+fn read_contents(input: &Input) -> Result<Vec<(PathBuf, Cow<'_, [u8]>)>, ImportError> {
     // If only the most recent data is kept, the tracer may have deleted a file in the meantime.
     let there = |read: Result<_, ImportError>| match read {
         Err(ImportError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => None,
         other => Some(other),
     };
-    let file = |path: &Path| open::read_regular(path).map(Cow::Owned).map_err(|e| ImportError::io(path, e));
+    let file = |path: &Path| match open::read_regular(path) {
+        Ok(bytes) => Ok((path.to_owned(), Cow::Owned(bytes))),
+        Err(e) => Err(ImportError::io(path, e)),
+    };
     let members = input.members.iter().filter(|m| m.head.starts_with(&blocks::MAGIC));
     match &input.bytes {
         _ if !input.members.is_empty() => members.filter_map(|m| there(file(&m.path))).collect(),
         Bytes::File(path) => {
             let named = file(path)?;
-            let others = rotation::read_siblings(path, &named);
-            Ok([named].into_iter().chain(others.into_iter().map(Cow::Owned)).collect())
+            let others = rotation::read_siblings(path, &named.1);
+            Ok([named].into_iter().chain(others.into_iter().map(|(path, bytes)| (path, Cow::Owned(bytes)))).collect())
         }
-        Bytes::BuiltIn(bytes) => Ok(vec![Cow::Borrowed(bytes)]),
+        Bytes::BuiltIn(bytes) => Ok(vec![(input.path.clone(), Cow::Borrowed(bytes))]),
     }
 }
 

@@ -6,13 +6,13 @@ use super::rows::Rows;
 use super::{SUFFIX, open};
 use crate::import::Wants;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Maximum number of other files of a process; the tracer may not have deleted a file that it replaced yet.
 const MOST: usize = 8;
 
 /// Reads the facts at the start of a file.
-fn facts_of(bytes: &[u8]) -> Option<Facts> {
+pub fn facts_of(bytes: &[u8]) -> Option<Facts> {
     // The first block is smaller than 64 KiB.
     let (found, _) = find_blocks(&bytes[..bytes.len().min(1 << 16)]);
     let first = found.first().filter(|b| b.at == 0 && b.kind == BlockKind::Facts && b.has_valid_checksum())?;
@@ -29,7 +29,7 @@ pub fn number_of_file(path: &Path) -> Option<u64> {
 }
 
 /// Reads the other files of the process that wrote this file, from the same directory.
-pub fn read_siblings(path: &Path, bytes: &[u8]) -> Vec<Vec<u8>> {
+pub fn read_siblings(path: &Path, bytes: &[u8]) -> Vec<(PathBuf, Vec<u8>)> {
     let siblings = || {
         let facts = facts_of(bytes)?;
         let name = path.file_name()?.to_str()?.strip_suffix(SUFFIX)?.strip_suffix('.')?;
@@ -51,7 +51,7 @@ pub fn read_siblings(path: &Path, bytes: &[u8]) -> Vec<Vec<u8>> {
             if let Ok(bytes) = open::read_regular(&entry.path())
                 && facts_of(&bytes).is_some_and(|f| f.process_key() == facts.process_key())
             {
-                found.push(bytes);
+                found.push((entry.path(), bytes));
             }
             if found.len() == MOST {
                 break;

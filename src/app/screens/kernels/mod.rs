@@ -295,7 +295,7 @@ impl Screen for KernelsScreen {
         if cx.session.changes_behind == Some(cx.report) {
             return Navigate::Back.into();
         }
-        if cx.report().is_some_and(|r| r.window.is_some()) {
+        if cx.report().is_some_and(|r| r.chosen_window().is_some()) {
             return Navigate::Window(None).into();
         }
         if cx.report().is_some_and(|r| r.is_timeline() && available_triage(r).is_some()) {

@@ -16,6 +16,9 @@ use tui_input::Input;
 pub struct LibraryScreen {
     /// All runs, newest first; `None` until they are loaded.
     pub runs: Option<Vec<Run>>,
+    /// Reports in the current folder: their number, and name and age of the newest; `None` until they are known or if
+    /// there are none.
+    pub files: Option<(usize, String, String)>,
     /// Error of the last attempt to read the runs.
     pub trouble: Option<String>,
     /// Indices of the runs that match the filter.
@@ -97,7 +100,10 @@ impl LibraryScreen {
 
     /// Opens the reports of the selected run, or its output if it has none.
     fn open_selected(&self, cx: &ScreenContext<'_>) -> Response {
-        // An empty library opens the demo instead.
+        // An empty library offers the reports of the folder, or else the demo.
+        if self.runs.as_ref().is_some_and(Vec::is_empty) && cx.session.reports.is_empty() && self.files.is_some() {
+            return Response::effect(Effect::Files { folders: vec![PathBuf::from(".")], shown: true });
+        }
         if self.runs.as_ref().is_some_and(Vec::is_empty) && cx.session.reports.is_empty() {
             return Navigate::Demo.into();
         }
@@ -216,7 +222,8 @@ impl Screen for LibraryScreen {
     }
 
     fn opened(&mut self, _: &mut ScreenContext<'_>) -> Response {
-        Response::effect(Effect::Library)
+        let files = Effect::Files { folders: vec![PathBuf::from(".")], shown: false };
+        vec![Effect::Library, files].into()
     }
 
     fn act(&mut self, id: ActionId, cx: &mut ScreenContext<'_>) -> Option<Response> {
@@ -299,6 +306,10 @@ impl Screen for LibraryScreen {
             ScreenEvent::Library(outcome) => {
                 self.take_runs(outcome);
                 return self.request_log();
+            }
+            ScreenEvent::Files(found) => {
+                let newest = found.reports.first();
+                self.files = newest.map(|newest| (found.reports.len(), newest.path.display().to_string(), found.age_of(newest)));
             }
             // Ignore the output of a run that is no longer selected.
             ScreenEvent::Printed(id, lines, kept) if self.selected_run().is_some_and(|r| r.id == id) => {
