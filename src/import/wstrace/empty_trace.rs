@@ -146,8 +146,15 @@ impl Absence {
                 format!("open the report of {name}, or record the program without {name}"),
             ));
         }
-        let kept = facts.number::<u64>("kept_ms").is_some_and(|ms| ms > 0);
-        if kept && (number("kernels") > 0 || last.is_none_or(|f| f.get("kernels").is_none())) {
+        let kept_ms = facts.number::<u64>("kept_ms").filter(|&ms| ms > 0);
+        if let Some(ms) = kept_ms.filter(|_| rows.continuing > 0) {
+            let why = format!(
+                "none ran in the seconds that were kept, at least the last {}",
+                Nanos(i64::try_from(ms).unwrap_or(0).saturating_mul(1_000_000))
+            );
+            return Some(absence(2, why, "save a snapshot while it works (`warpscope attach --snapshot`), or keep more (`--keep-last`)"));
+        }
+        if kept_ms.is_some() && (number("kernels") > 0 || last.is_none_or(|f| f.get("kernels").is_none())) {
             let why = "its kernels are in the files beside this one (NAME.PID.NUMBER.wstrace)";
             return Some(absence(2, why, "open their folder: `warpscope FOLDER`"));
         }
@@ -302,5 +309,27 @@ fn why_never_opened(gate: &str, last: Option<&Facts>) -> (String, &'static str) 
         ),
         "overhead" => ("the program ended before its first moment".to_owned(), "record short programs as a whole, without `--overhead`"),
         _ => ("its recording was never opened".to_owned(), "open it with `warpscope attach NAME --open` while the program runs"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::wstrace::varint::Cursor;
+
+    fn facts(all: &[(&str, &str)]) -> Facts {
+        let text = |t: &str| [&[u8::try_from(t.len()).unwrap()], t.as_bytes()].concat();
+        let bytes: Vec<u8> = all.iter().flat_map(|(key, value)| [text(key), text(value)].concat()).collect();
+        Facts::read(&mut Cursor::new(&bytes)).unwrap()
+    }
+
+    /// Of a rotated trace, the seconds that were kept may be idle, or be in other files.
+    #[test]
+    fn idle_seconds_at_the_end_are_told_from_missing_files() {
+        let facts = facts(&[("pid", "7"), ("kept_ms", "25000"), ("cupti", "0")]);
+        let rows = |continuing| Rows { continuing, ..Rows::default() };
+        let why = |rows: &Rows| Absence::of_process(rows, &facts, false, false).unwrap().why;
+        assert_eq!(why(&rows(2)), "none ran in the seconds that were kept, at least the last 25.0 s");
+        assert!(why(&rows(0)).contains("in the files beside this one"));
     }
 }

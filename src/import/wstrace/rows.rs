@@ -120,6 +120,8 @@ pub struct Overhead {
 /// Rows from some blocks, in file order.
 #[derive(Debug, Default)]
 pub struct Rows {
+    /// Number of files that continue the first one, if only the end of the run is kept.
+    pub continuing: u32,
     pub facts: Vec<Facts>,
     pub devices: Vec<Facts>,
     /// The last state record, and the end record.

@@ -53,6 +53,7 @@ pub fn read_sections(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> R
             Some(first) => {
                 first.numbers.append(&mut part.numbers);
                 first.section.rows.append(part.section.rows);
+                first.section.rows.continuing += 1;
             }
             None => {
                 missing.first |= part.number > 0;
