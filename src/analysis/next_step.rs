@@ -36,7 +36,7 @@ pub fn next_step_sentence(profile: &Profile, overview: &Overview, kernels: &Grou
     if let Some(lost) = profile.notes.iter().find(|n| n.kind == NoteKind::Lost && n.severity >= Severity::Warning)
         && profile.capture.gate.is_none()
     {
-        return format!("{} Read the notes ({}) before trusting counts.", lost.text, key_of("notes"));
+        return format!("{} shows the notes, to be read before counts are trusted: {}", key_of("notes"), lost.text);
     }
     let name = cut_middle(&top.name, 48);
     if profile.launches.is_empty() {
@@ -62,13 +62,13 @@ pub fn next_step_sentence(profile: &Profile, overview: &Overview, kernels: &Grou
                 format!("{} of the time measured by ncu", units::format_whole_percent(top.share_percent))
             };
             // Put the key first: a narrow terminal cuts off the end of the sentence.
-            return format!("{name}, {takes}: why? ({}) {}", key_of("hints"), hint.headline);
+            return format!("{} shows what limits {name} ({takes}): {}", key_of("hints"), hint.id.id());
         }
         return if results == 1 {
-            format!("one result, {name}: {metrics} shows its metrics, {roofline} its roofline, {} its code", key_of("source"))
+            format!("{metrics} shows the metrics of the only result, {name}, {roofline} its roofline, {} its code", key_of("source"))
         } else {
             format!(
-                "{} of the time measured by ncu is {name}: {what}, {roofline} its roofline",
+                "{what}, {roofline} its roofline: {} of the time measured by ncu is {name}",
                 units::format_whole_percent(top.share_percent)
             )
         };
@@ -92,30 +92,32 @@ pub fn next_step_sentence(profile: &Profile, overview: &Overview, kernels: &Grou
             "look at what the host does between launches before tuning a kernel".to_owned()
         };
         let subject = if overview.devices_used > 1 { "each GPU is on average idle" } else { "the GPU is idle" };
+        let timeline = key_of("timeline");
         if measuring > 0.0 {
             return format!(
-                "{subject} for {idle:.0}% of the time from the first operation to the last, not counting {measuring:.0}% in which counters were measured: {why}"
+                "{timeline} shows when: {subject} for {idle:.0}% of the time from the first operation to the last, not counting {measuring:.0}% in which counters were measured: {why}"
             );
         }
         return format!(
-            "{subject} for {idle:.0}% of the time from the first operation to the last ({} gaps over 10 µs, {} in all): {why}",
+            "{timeline} shows when: {subject} for {idle:.0}% of the time from the first operation to the last ({} gaps over 10 µs, {} in all): {why}",
             units::format_grouped(overview.gaps),
             Nanos(overview.gap_ns)
         );
     }
+    let timeline = key_of("timeline");
     let copies = overview.copy_percent.unwrap_or(0.0);
     if copies > overview.busy_percent.unwrap_or(0.0) && copies >= COPY_PERCENT {
         let pageable = if overview.pageable_copies > 0 { " (some from pageable memory: pin it)" } else { "" };
         return format!(
-            "copies take {copies:.0}% of the span, kernels {:.0}%: look at what is copied{pageable}",
+            "{timeline} shows what is copied{pageable}: copies take {copies:.0}% of the span, kernels {:.0}%",
             overview.busy_percent.unwrap_or(0.0)
         );
     }
     if let Some(spread) = top.stats.spread_percent().filter(|&s| s > 50.0 && top.stats.count >= 10) {
         return format!(
-            "{:.0}% of kernel time is {name}, and its launches vary (spread {spread:.0}%): {} shows which are slow",
-            top.share_percent,
-            key_of("open")
+            "{} shows which launches of {name} are slow: they vary (spread {spread:.0}%), {:.0}% of kernel time",
+            key_of("open"),
+            top.share_percent
         );
     }
     let count = units::format_grouped(top.stats.count);
@@ -129,8 +131,8 @@ pub fn next_step_sentence(profile: &Profile, overview: &Overview, kernels: &Grou
     let told = launch.and_then(|s| s.hints.into_iter().find(|h| h.severity >= hints::Severity::Medium));
     let rerun = key_of("rerun");
     match told {
-        Some(hint) => format!("{what}, {}: {rerun} finds out what bounds it", hint.headline),
-        None => format!("{what}: {} shows its launches, {rerun} finds out what bounds one", key_of("open")),
+        Some(hint) => format!("{rerun} finds out what limits it: {what}, {}", hint.headline),
+        None => format!("{} shows its launches, {rerun} finds out what limits one: {what}", key_of("open")),
     }
 }
 

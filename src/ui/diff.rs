@@ -350,18 +350,18 @@ fn next(app: &App, screen: &DiffScreen) -> Option<String> {
     let both = screen.selected_results(&app.session).is_some();
     let leads = format!("{} {}", key(ActionId::Open), if both { "shows its results side by side" } else { "lists its launches" });
     if let Some(caveat) = diff.caveats.first() {
-        return Some(format!("{caveat}; {leads}"));
+        return Some(format!("{leads}; {caveat}"));
     }
     let words = run_labels(app, screen);
     match row.fate {
-        Fate::New => return Some(format!("only in the run called {}; {leads}", words.1)),
-        Fate::Gone => return Some(format!("only in the run called {}; {leads} there", words.0)),
+        Fate::New => return Some(format!("{leads}; only in the run called {}", words.1)),
+        Fate::Gone => return Some(format!("{leads} there; only in the run called {}", words.0)),
         Fate::Both | Fate::Renamed => {}
     }
     if row.fate == Fate::Renamed
         && let Some(before) = &row.before
     {
-        return Some(format!("probably a new name for {}; {leads}", before.name));
+        return Some(format!("{leads}; probably a new name for {}", before.name));
     }
     let of = match row.work {
         Work::Same | Work::Other | Work::Uneven => String::new(),
@@ -376,11 +376,11 @@ fn next(app: &App, screen: &DiffScreen) -> Option<String> {
                 Work::Uneven => "but its launches changed in number unlike the run's: each may do other work",
                 _ => "which is more than chance",
             };
-            format!("the median launch{of} takes {:.1}% {word}, {why}; {leads}", p.abs())
+            format!("{leads}; the median launch{of} takes {:.1}% {word}, {why}", p.abs())
         }
-        Some(p) => format!("its launches{of} differ no more than by chance (p {}); {leads}", format_p_value(p)),
+        Some(p) => format!("{leads}; its launches{of} differ no more than by chance (p {})", format_p_value(p)),
         None if row.work == Work::Other => {
-            format!("the runs launch it with different grids and blocks, so that single launches cannot be compared; {leads}")
+            format!("{leads}; the runs launch it with different grids and blocks, so that single launches cannot be compared")
         }
         None => format!("{leads}; too few launches to tell from chance"),
     })

@@ -169,7 +169,7 @@ fn next(app: &App, screen: &KernelsScreen) -> Option<String> {
         report.diagnosed.get(&row).map(|hint| format!("{} shows what limits this kernel: {}", key(ActionId::Hints), hint.id.id()))
     });
     match (own, run) {
-        (Some(own), Some(run)) if report.is_timeline() => Some(format!("{own}. The run: {run}")),
+        (Some(own), Some(run)) if report.is_timeline() => Some(format!("{own}; {run}")),
         (own, run) => own.or(run),
     }
 }

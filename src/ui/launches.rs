@@ -39,14 +39,13 @@ impl ScreenView for LaunchesScreen {
     }
 }
 
-/// Launches screen: ratio of the slowest launch to the median, and the key that selects the slowest launch.
+/// Launches screen: the key that selects the slowest launch, and the ratio of that launch to the median.
 fn next(app: &App, screen: &LaunchesScreen) -> Option<String> {
     let profile = app.report()?.profile.as_deref()?;
     let list = screen.list.as_ref()?;
     let (slowest, stats) = (list.slowest?, list.stats.as_ref()?);
     let duration = profile.launches.duration(slowest as usize);
     let key = app.session.key_link(ActionId::Jump);
-    let there = if screen.selected_launch() == Some(slowest) { "selected now".to_owned() } else { format!("{key} s goes there") };
     let name = units::format_grouped(i64::from(slowest));
     let compared = match stats.median {
         Some(median) if median > 0.0 && screen.grouped_by().is_kernel() => {
@@ -56,7 +55,12 @@ fn next(app: &App, screen: &LaunchesScreen) -> Option<String> {
         }
         _ => String::new(),
     };
-    Some(format!("the slowest is launch {name}: {}{compared} ({there})", Nanos(duration)))
+    let slowest_is = format!("{name}: {}{compared}", Nanos(duration));
+    if screen.selected_launch() == Some(slowest) {
+        let rerun = app.session.key_link(ActionId::Rerun);
+        return Some(format!("{rerun} profiles this launch again, the slowest, {slowest_is}"));
+    }
+    Some(format!("{key} s goes to the slowest launch, {slowest_is}"))
 }
 
 /// Rows that the panel needs above and below the list: borders, figures, charts, heads.

@@ -542,11 +542,11 @@ fn next(app: &App, screen: &MemoryScreen) -> Option<String> {
     let growth = device.findings.first().filter(|f| f.id == MemoryVerdict::Growth && screen.cursor.is_none());
     if let Some(finding) = growth.filter(|f| !f.details.sites.is_empty()) {
         return Some(format!(
-            "{}; {} and {} look at other times, {} at the end",
-            escape_unsafe(finding.headline.split_once(": ").map_or(finding.headline.as_str(), |h| h.1)),
+            "{} copies the stack that holds more after every step, {} and {} look at other times: {}",
+            key(ActionId::Copy),
             key(ActionId::MemoryLeft),
             key(ActionId::MemoryRight),
-            key(ActionId::MemoryEnd)
+            escape_unsafe(finding.headline.split_once(": ").map_or(finding.headline.as_str(), |h| h.1)),
         ));
     }
     if let Some(StepBasis::Ranges(name)) = &device.steps.found

@@ -177,7 +177,7 @@ fn next(app: &App, screen: &RangesScreen) -> Option<String> {
     let who = origin_word(node.origin);
     if node.kernels + node.collectives == 0 {
         let idle = if node.idle > 0 { format!(", and the GPU was idle for {} of it", Nanos(node.idle)) } else { String::new() };
-        return Some(format!("nothing was launched in this range ({who}){idle}; {} folds and unfolds", key(ActionId::Fold)));
+        return Some(format!("{} folds and unfolds; nothing was launched in this range ({who}){idle}", key(ActionId::Fold)));
     }
     let idle = node.idle as f64 / (node.wall.max(1)) as f64;
     let what = if idle >= 0.3 {
@@ -193,5 +193,5 @@ fn next(app: &App, screen: &RangesScreen) -> Option<String> {
         };
         format!("{kernels}{copies} launched here: the GPU works {} on them", Nanos(node.busy))
     };
-    Some(format!("{what}; {open} lists its kernels, {rerun} profiles the longest of them again inside this range"))
+    Some(format!("{open} lists its kernels, {rerun} profiles the longest of them again inside this range; {what}"))
 }

@@ -385,7 +385,7 @@ fn next(app: &App, screen: &RanksScreen) -> Option<String> {
     let key = |id| app.session.key_link(id);
     let member = screen.selected_member()?;
     if ranks.job.ranks.len() < 2 {
-        return Some("only one rank is open: name the reports of the others, too".to_owned());
+        return Some(format!("{} opens the reports of the other ranks: only one rank is open", key(ActionId::OpenFile)));
     }
     if let Some(collectives) = &screen.collectives {
         return Some(super::ranks_collectives::next(app, screen, collectives));

@@ -36,12 +36,17 @@ fn next(app: &App, screen: &RerunScreen) -> String {
         return format!("{} edits a field, {} undoes the last change", key(ActionId::Open), key(ActionId::Undo));
     };
     if let Some((text, good)) = &screen.verdict {
-        return if *good { "the result matches this launch's kernel, grid and block".to_owned() } else { text.clone() };
+        let back = key(ActionId::Back);
+        return if *good {
+            format!("{back} goes back: the result matches this launch's kernel, grid and block")
+        } else {
+            format!("{} checks another result: {text}", key(ActionId::Verify))
+        };
     }
     // A wide screen already shows the warnings in full and in color.
     let wide = app.session.size.0 >= WIDE;
     if let Some(w) = rerun.warnings.iter().filter(|w| !wide && w.severity >= Severity::Warning).max_by_key(|w| w.severity) {
-        return w.fix.clone().unwrap_or_else(|| w.to_sentence());
+        return format!("{} edits a field: {}", key(ActionId::Open), w.fix.clone().unwrap_or_else(|| w.to_sentence()));
     }
     if !rerun.is_runnable() {
         return format!(

@@ -384,9 +384,9 @@ fn next(app: &App, screen: &Watched) -> String {
     }
     if screen.outside.is_some() {
         return if screen.ended {
-            format!("the program has ended; {} opens what was recorded", key(ActionId::Open))
+            format!("{} opens what was recorded: the program has ended", key(ActionId::Open))
         } else if screen.traced.live.is_none() {
-            format!("it begins when a process uses CUDA; {} looks at other runs", key(ActionId::Library))
+            format!("{} looks at other runs; this one begins when a process uses CUDA", key(ActionId::Library))
         } else {
             format!("{} saves the last 30 s as a report and opens it; the program keeps running", key(ActionId::Snapshot))
         };
@@ -396,7 +396,7 @@ fn next(app: &App, screen: &Watched) -> String {
     }
     if !screen.ended {
         let after = if screen.origin.is_some() { "its result joins its launch" } else { "its report opens" };
-        return format!("when it ends, {after}; {back} goes back to the reports while the run continues");
+        return format!("{back} goes back to the reports while the run continues; when it ends, {after}");
     }
     let library = key(ActionId::Library);
     match screen.run.as_ref().and_then(|r| r.findings.first()) {

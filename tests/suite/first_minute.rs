@@ -90,7 +90,7 @@ fn a_message_has_its_own_line_and_the_keys_stay() {
     e.press("K d");
     let screen = e.screen();
     let lines: Vec<&str> = screen.lines().collect();
-    assert!(lines[37].contains("• demangled names"), "{screen}");
+    assert!(lines[38].contains("• demangled names"), "{screen}");
     assert!(lines[39].contains("q quit"), "{screen}");
     e.press("j");
     assert!(e.screen().lines().nth(37).unwrap().contains("next:"));

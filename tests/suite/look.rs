@@ -94,9 +94,9 @@ fn a_full_redraw_takes_less_than_12_kib() {
 /// Screens at 200x50 that may take more than 12 KiB, or a step more than 4 KiB, because their text and borders alone
 /// come close to that: name, limit of the screen and limit of a step, bytes.
 const LARGE: [(&str, usize, usize); 5] = [
-    ("kernels", 13_600, 4_096),
+    ("kernels", 13_700, 4_096),
     ("compare", 13_950, 4_096),
-    ("notes", 13_400, 4_096),
+    ("notes", 13_500, 4_096),
     ("checklist", 13_400, 4_096),
     // Scrolling by a page replaces all of its text.
     ("help", 12_288, 4_200),
@@ -514,4 +514,37 @@ fn empty_screens_look_alike() {
         assert!(!rest.trim().is_empty(), "{file}: no advice\n{screen}");
     }
     assert!(seen >= 2, "{seen}");
+}
+
+/// The line `next:` begins with the key to press, in the colour of keys.
+#[test]
+fn the_next_step_begins_with_its_key() {
+    let theme = warpscope::ui::theme::Library::new(Vec::new()).theme("dark", ColorMode::True).unwrap();
+    let key = theme.style(warpscope::ui::Role::Key);
+    let (mut seen, mut wrong) = (0, Vec::new());
+    let mut judge = |name: &str, e: &mut Explorer| {
+        let screen = e.screen();
+        let Some(y) = screen.lines().position(|l| l.starts_with(" next: ")) else { return };
+        seen += 1;
+        let buffer = e.buffer("dark", ColorMode::True);
+        if Some(buffer[(7, u16::try_from(y).unwrap())].fg) != key.fg {
+            wrong.push(format!("{name}: {}", screen.lines().nth(y).unwrap().trim()));
+        }
+    };
+    for size in [(80, 24), (200, 50)] {
+        for (name, keys) in SCREENS.into_iter().chain(MORE) {
+            judge(&format!("demo {name}"), &mut at(keys, size));
+        }
+        for (files, screens) in OTHERS {
+            for (name, keys) in screens {
+                let files: Vec<_> = files.iter().map(|file| root().join("fixtures").join(file)).collect();
+                let mut e = Explorer::open(&files, size);
+                if !keys.is_empty() {
+                    e.press(keys);
+                }
+                judge(&format!("{} {name}", files[0].display()), &mut e);
+            }
+        }
+    }
+    assert!(seen > 60 && wrong.is_empty(), "{seen} lines\n{}", wrong.join("\n"));
 }

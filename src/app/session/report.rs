@@ -242,7 +242,9 @@ impl Report {
     /// Sentence about the limit of the run; `None` if the kernels are the limit.
     fn verdict_sentence(&self) -> Option<String> {
         let first = self.triage.as_ref()?.as_ref()?.verdict().filter(|f| f.id != Verdict::GpuBound || f.severity > Severity::Low)?;
-        Some(format!("{} ({}): {}", first.id, key_of("overview"), first.headline))
+        let gain = first.gain_percent();
+        let figure = if gain >= 1.0 { format!(", {gain:.0}%") } else { String::new() };
+        Some(format!("{} shows what limits the run: {}{figure}", key_of("overview"), first.id))
     }
 
     fn take_profile(&mut self, profile: Arc<Profile>) {

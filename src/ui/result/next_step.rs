@@ -13,26 +13,25 @@ pub fn next(app: &App, screen: &ResultScreen) -> String {
     let key = |id| app.session.key_link(id);
     let joined = screen.sure.filter(|_| screen.view == ResultView::Metrics).map(|s| {
         let tool = if screen.subject.is_amd() { "rocprof-compute's" } else { "ncu's" };
-        format!("{}. {tool} durations differ from the timeline's. ", s.describe())
+        format!(". {}; {tool} durations differ from the timeline's", s.describe())
     });
     let here = match screen.view {
         ResultView::Metrics => {
             let result = screen.metrics.results.get(screen.result);
             if let Some(hint) = screen.subject.hints.first() {
-                return format!("{}{} shows why and what to change: {}", joined.unwrap_or_default(), key(ActionId::Hints), hint.headline);
+                return format!("{} shows why and what to change: {}{}", key(ActionId::Hints), hint.id.id(), joined.unwrap_or_default());
             }
             if let Some(collect) = screen.subject.sections_to_collect() {
                 let sections = collect.sections.join(", ");
                 return format!(
-                    "{}not enough was collected to name a cause: {} and {} collect {sections}",
-                    joined.unwrap_or_default(),
+                    "{} and {} collect {sections}: what was collected is not enough to name a cause{}",
                     key(ActionId::Hints),
-                    key(ActionId::Rerun)
+                    key(ActionId::Rerun),
+                    joined.unwrap_or_default()
                 );
             }
             let mut text = format!(
-                "{}{}: next section, {}: search {} metrics, {}: explain a row",
-                if screen.subject.is_amd() { "" } else { "nothing stands out; " },
+                "{} goes to the next section, {} searches {} metrics, {} explains a row",
                 key(ActionId::NextSection),
                 key(ActionId::FindMetric),
                 result.map_or(0, |r| r.values.len()),
@@ -40,10 +39,10 @@ pub fn next(app: &App, screen: &ResultScreen) -> String {
             );
             // Do not offer empty screens.
             if result.is_some_and(|r| roofline::place_result(&screen.metrics, r).work.iter().any(|w| w.achieved.is_some_and(|a| a > 0.0))) {
-                text = format!("{text}, {}: roofline", key(ActionId::Roofline));
+                text = format!("{text}, {} shows the roofline", key(ActionId::Roofline));
             }
             if screen.details.get().is_some_and(|d| !d.sources.is_empty()) {
-                text = format!("{text}, {}: hottest code", key(ActionId::Source));
+                text = format!("{text}, {} the hottest code", key(ActionId::Source));
             }
             text
         }
@@ -55,7 +54,7 @@ pub fn next(app: &App, screen: &ResultScreen) -> String {
                 None if screen.roofline.plot.as_ref().is_some_and(|p| !p.placed.missing.is_empty()) => {
                     format!("{} profiles the launch again: in the field collect, choose set roofline", key(ActionId::Rerun))
                 }
-                None => format!("no result of this report has a point here; {} leads back", key(ActionId::Back)),
+                None => format!("{} leads back: no result of this report has a point here", key(ActionId::Back)),
             }
         }
         ResultView::Compare => {
@@ -64,7 +63,7 @@ pub fn next(app: &App, screen: &ResultScreen) -> String {
             if screen.compare.rows.iter().any(|r| r.p.is_some()) {
                 let (better, worse) = (count(Change::Better), count(Change::Worse));
                 format!(
-                    "by more than chance, {better} metrics are better in the other result and {worse} worse; {open} explains the selected one"
+                    "{open} explains the selected metric; by more than chance, {better} are better in the other result and {worse} worse"
                 )
             } else {
                 let rerun = key(ActionId::Rerun);
@@ -81,13 +80,13 @@ pub fn next(app: &App, screen: &ResultScreen) -> String {
             }
         }
         ResultView::Source => format!(
-            "{}: between a line and its hottest instruction, {}: lines or instructions, {}: by samples or in code order",
+            "{} goes between a line and its hottest instruction, {} between lines and instructions, {} sorts by samples or in code order",
             key(ActionId::Open),
             key(ActionId::Instructions),
             key(ActionId::CodeOrder)
         ),
     };
-    format!("{}{here}", joined.unwrap_or_default())
+    format!("{here}{}", joined.unwrap_or_default())
 }
 
 /// Hints screen: advice for the selected hint.
@@ -95,35 +94,34 @@ fn of_hints(app: &App, screen: &ResultScreen) -> String {
     let key = |id| app.session.key_link(id);
     let rerun = key(ActionId::Rerun);
     let Some(hint) = screen.hints.selected_hint().or(Some(0)).and_then(|i| screen.subject.hints.get(i)) else {
-        return format!("{rerun} collects what is missing; open the result alongside this report");
+        return format!("{rerun} collects what is missing; then open the result beside this report");
     };
     // Repeat the threshold and metric of the selected value here: a narrow screen has no room for them in the list.
     if let Some(Line::Evidence(i, e)) = screen.hints.lines.get(screen.hints.selected)
         && let Some(e) = screen.subject.hints.get(*i).and_then(|h| h.evidence.get(*e))
     {
         let than = e.threshold.map_or_else(String::new, |t| format!(", {}: {}", format_threshold(e).unwrap_or_default(), t.source));
-        let open = key(ActionId::Open);
-        let place = if e.metric.is_empty() {
-            "computed from several metrics, or from the launch".to_owned()
+        let value = format!("{} = {}{than}", e.name, format_value(e));
+        return if e.metric.is_empty() {
+            format!("{} goes back to the hints; {value}, computed from several metrics, or from the launch", key(ActionId::Back))
         } else {
-            format!("{open} goes to {}", e.metric)
+            format!("{} goes to {}; {value}", key(ActionId::Open), e.metric)
         };
-        return format!("{} = {}{than}; {place}", e.name, format_value(e));
     }
-    let action = hint.actions.first().map_or("", |a| a);
+    // The remedy itself is on the screen.
     let after = if app.session.reports.len() > 1 {
-        format!("then {} compares", key(ActionId::Compare))
+        format!("after the change, {} compares", key(ActionId::Compare))
     } else {
-        "then profile it again and open both reports".to_owned()
+        "after the change, profile it again and open both reports".to_owned()
     };
     if hint.confirm.sections == ["SourceCounters"] && screen.has_code() {
-        format!("{action}; {} shows the lines; {after}", key(ActionId::Source))
+        format!("{} shows the lines; {after}", key(ActionId::Source))
     } else if hint.confirm.sections.is_empty() {
-        format!("{action}; {after}")
+        format!("{rerun} profiles it again after the change; then open both reports to compare them")
     } else if screen.subject.is_decided() {
-        format!("{action}; {rerun} collects what confirms it; {after}")
+        format!("{rerun} collects what confirms it; {after}")
     } else {
-        format!("{rerun} collects {}; so far, {}: {action}", hint.confirm.why, hint.id.id())
+        format!("{rerun} collects {}; so far, it is {}", hint.confirm.why, hint.id.id())
     }
 }
 
@@ -136,23 +134,16 @@ fn of_point(plot: &roofline::Plot, p: &roofline::Point, screen: &ResultScreen, (
     let share = |p: &roofline::Point| p.achieved / p.attainable * 100.0;
     let roof = |p: &roofline::Point| if p.memory_bound { plot.placed.level_name(p.level) } else { "the compute peak" };
     let nearest = plot.points.iter().filter(|o| o.own && o.work == p.work).max_by(|a, b| share(a).total_cmp(&share(b))).unwrap_or(p);
-    // The chart's two roofs do not cover all units, but the diagnosis does, and the two must agree.
-    let more = if share(nearest) < UNDER_ALL {
-        match screen.subject.hints.first() {
-            Some(hint) => format!("no roof of this chart is the limit; {}: {}", hint.id.id(), hint.headline),
-            None => "far below every roof: latency or another unit is the limit, see the warp states".to_owned(),
-        }
+    // The chart's two roofs do not cover all units, but the diagnosis does, and the two must agree. A roof is a
+    // bandwidth, whereas the diagnosis may be about another limit of the same unit, such as its data stage.
+    let reached = format!("{} of what {} allows at this intensity", units::format_whole_percent(share(p)), roof(p));
+    let diagnosis = screen.subject.hints.first().map(|hint| hint.id.id());
+    let limit = diagnosis.map_or_else(|| format!("{open} shows how it is computed"), |id| format!("{hints} shows why it is {id}"));
+    if share(nearest) < UNDER_ALL {
+        format!("{limit}; {reached}: no roof of this chart is the limit")
     } else if roof(nearest) == roof(p) {
-        format!("{open} shows how it is computed")
+        format!("{limit}; {reached}")
     } else {
-        // The roof is a bandwidth, whereas the diagnosis may be about another limit of the same unit, such as its data
-        // stage.
-        let limit = screen
-            .subject
-            .hints
-            .first()
-            .map_or_else(String::new, |hint| format!("; {hints} shows why {}: {}", hint.id.id(), hint.headline));
-        format!("nearest in bandwidth is {}: {}{limit}", roof(nearest), units::format_whole_percent(share(nearest)))
-    };
-    format!("{} of what {} allows at this intensity; {more}", units::format_whole_percent(share(p)), roof(p))
+        format!("{limit}; {reached}, nearest in bandwidth is {}: {}", roof(nearest), units::format_whole_percent(share(nearest)))
+    }
 }
