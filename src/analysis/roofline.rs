@@ -107,7 +107,10 @@ pub fn place_result(metrics: &Metrics, result: &ResultMetrics) -> Placed {
             get("l1tex__cycles_elapsed.avg.per_second"),
         ),
     ];
-    for t in all {
+    for mut t in all {
+        if t.level == Level::Dram && t.peak.is_none() {
+            t.peak = dram_peak(metrics, result).filter(|peak| REAL.contains(peak));
+        }
         if t.achieved.is_some() && t.peak.is_some() {
             out.traffic.push(t);
         } else {
@@ -120,6 +123,25 @@ pub fn place_result(metrics: &Metrics, result: &ResultMetrics) -> Placed {
         out.remarks.push("The clocks were locked to base: peaks and rates are at that clock, not at the boost clock.".to_owned());
     }
     out
+}
+
+/// Shares of the peak below this, in percent, have too few digits to derive the peak from.
+const LEAST_SHARE: f64 = 1.0;
+
+/// Peak rate of device memory, bytes/s, if it was not collected itself: the rate over the shares of the peak at which
+/// it was read and written. Another launch on the same GPU gives the bytes per cycle if this one hardly used it.
+fn dram_peak(metrics: &Metrics, result: &ResultMetrics) -> Option<f64> {
+    const CLOCK: &str = "dram__cycles_elapsed.avg.per_second";
+    let per_cycle = |result: &ResultMetrics| {
+        let lookup = Lookup::new(metrics, result);
+        let share = |way: &str| lookup.finite_number(&format!("dram__bytes_{way}.sum.pct_of_peak_sustained_elapsed"));
+        let percent = share("read")? + share("write")?;
+        let bytes = lookup.finite_number("dram__bytes.sum.per_second")? / lookup.finite_number(CLOCK)?;
+        (percent >= LEAST_SHARE).then(|| bytes / percent * 100.0)
+    };
+    let same = |other: &&ResultMetrics| other.device == result.device;
+    let bytes = per_cycle(result).or_else(|| metrics.results.iter().filter(same).find_map(per_cycle))?;
+    Some(bytes * Lookup::new(metrics, result).finite_number(CLOCK)?)
 }
 
 /// Share of the FP16 peak below which we assume that FMAs without any add or multiply only load constants: in the

@@ -117,6 +117,21 @@ impl Worth {
         }
     }
 
+    /// Formats the bound, without the kernel's own share of the run, which is on another base than the tables.
+    pub fn describe_bound(&self) -> String {
+        let critical = self.critical * 100.0;
+        if self.launches.is_some() {
+            return "what limits the run is its launches, not its duration".to_owned();
+        }
+        match self.saves.map(|(least, most)| (least * 100.0, most * 100.0)).filter(|(_, most)| *most >= 0.5) {
+            Some((least, most)) if least < 0.5 => format!("this change makes the run at most {most:.0}% shorter"),
+            Some((least, most)) if most - least < 1.0 => format!("this change makes the run {most:.0}% shorter"),
+            Some((least, most)) => format!("this change makes the run {least:.0}–{most:.0}% shorter"),
+            None if critical < 0.5 => "without it, the run would not be shorter".to_owned(),
+            None => format!("without it, the run would be at most {} shorter", format_whole_percent(critical)),
+        }
+    }
+
     /// Formats the effect as a sentence.
     pub fn describe_effect(&self) -> String {
         let (share, critical) = (self.share * 100.0, self.critical * 100.0);

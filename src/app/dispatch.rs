@@ -223,7 +223,8 @@ fn cycle_name_form(app: &mut App) -> Vec<Effect> {
 fn switch_report(app: &mut App, by: isize) -> Vec<Effect> {
     let n = app.session.reports.len();
     if n < 2 {
-        return set_status(app, "only one report is open; name several on the command line", false);
+        let open = app.session.key_label(ActionId::OpenFile);
+        return set_status(app, format!("only one report is open; {open} opens a second one"), false);
     }
     // Screens without a report would cover the new report.
     app.close_common();

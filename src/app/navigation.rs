@@ -6,6 +6,7 @@ use super::msg::Effect;
 use super::overlay::{Item, Overlay, PickAction, PickList, RunChoice};
 use super::run_state::Watched;
 use super::screen::{At, Navigate, Response, ResultView, ScreenEvent, Status};
+use super::screens::overview::longest_occurrence;
 use super::screens::{
     DiffScreen, Kind, LaunchesScreen, LibraryScreen, Open, RanksScreen, RerunScreen, ResultScreen, RunScreen, TimelineScreen,
 };
@@ -208,7 +209,13 @@ fn open_timeline(app: &mut App, asked: u64) -> Vec<Effect> {
         let row = launch as usize;
         Some(At { start: launches.start(row), end: launches.end(row), event: Some(Event::Launch(launch)) })
     };
-    let place = selection.at.or_else(|| of_launch(launch?));
+    // Without a selection, the worst finding's longest occurrence is the place to look at.
+    let of_verdict = || {
+        let triage = report.triage.as_ref()?.as_ref()?;
+        let (start, end) = longest_occurrence(triage.verdict()?, triage.window)?;
+        Some(At { start, end, event: None })
+    };
+    let place = selection.at.or_else(|| of_launch(launch?)).or_else(of_verdict);
     let id = app.push(at, |id| TimelineScreen::new(place, id));
     open_screen(app, id)
 }
@@ -397,7 +404,7 @@ fn open_rerun(app: &mut App, asked: u64, run: bool, in_place: bool) -> Vec<Effec
         }
         (None, Some(KeyScope::Timeline)) => {
             let open = app.session.key_label(ActionId::Open);
-            return set_status(app, format!("no kernel is at the cursor; on idle time, {open} goes to the launch after it"), true);
+            return set_status(app, format!("no kernel is at the cursor, nor idle time that one ends; {open} opens what is there"), true);
         }
         (None, Some(KeyScope::Launches)) => return set_status(app, "no launch is selected", true),
         (None, _) => return set_status(app, "this result matches no launch in the timeline: select a launch there", true),
@@ -449,8 +456,7 @@ fn to_launch(app: &mut App, timeline: usize, pair: Pair) -> Vec<Effect> {
     app.close_all_of(timeline);
     app.session.active = timeline;
     let Some(report) = app.session.reports.get(timeline) else { return Vec::new() };
-    let (Some(grouping), Some(profile)) = (report.groups.grouping.clone(), &report.profile) else { return Vec::new() };
-    let Some(row) = grouping.row_of(profile, report.paths.as_deref(), pair.launch as usize) else { return Vec::new() };
+    let Some((grouping, row)) = report.group_of_launch(pair.launch) else { return Vec::new() };
     let name = grouping.rows.get(row).map(|r| r.name.clone()).unwrap_or_default();
     let mut effects = select_kernel(app, timeline, &name);
     effects.extend(launches_at(app, timeline, pair.launch));

@@ -10,7 +10,7 @@ use super::top::kernel_steps;
 use crate::analysis::diff::{Diff, DiffRow};
 use crate::analysis::table::lines::{LineChange, compare_lines};
 use crate::analysis::table::{Column, changes};
-use crate::analysis::triage::{StepStats, TimeCategory, Triage, frame_label};
+use crate::analysis::triage::{StepStats, StepTimes, TimeCategory, Triage, frame_label};
 use crate::model::units::{format_grouped, format_percent_change};
 use crate::model::{Nanos, Profile};
 use schemars::JsonSchema;
@@ -88,12 +88,12 @@ fn breakdown_changes(was: &Triage, is: &Triage) -> Vec<String> {
 /// Changes in the number and the length of steps.
 fn step_changes(was: &Triage, is: &Triage) -> Vec<String> {
     let (Some(a), Some(b)) = (was.step_stats(), is.step_stats()) else { return Vec::new() };
-    let mut lines = Vec::new();
-    if let Some((x, y)) = a.period.zip(b.period).filter(|_| a.longer_period().or(b.longer_period()).is_some()) {
-        let change = (y - x) as f64 / x.max(1) as f64 * 100.0;
-        lines.push(format!("a step every: {} → {} ({change:+.0}%)", Nanos(x), Nanos(y)));
+    let times = StepTimes::compare(&a, &b);
+    let change = (times.after - times.before) as f64 / times.before.max(1) as f64 * 100.0;
+    let mut lines = vec![format!("{}: {} → {} ({change:+.0}%)", times.name, Nanos(times.before), Nanos(times.after))];
+    if times.name != "median step" {
+        lines.push(format!("median step: {} → {}", Nanos(a.median), Nanos(b.median)));
     }
-    lines.push(format!("median step: {} → {}", Nanos(a.median), Nanos(b.median)));
     if a.count != b.count {
         lines.push(format!("steps: {} → {}: totals are of different amounts of work", a.count, b.count));
     }

@@ -12,6 +12,7 @@ use super::{Role, Theme};
 use crate::analysis::diff::{Diff, DiffRow, Fate};
 use crate::analysis::labels::{cut_middle, display_width};
 use crate::analysis::table::{Column, Outputs, changes, columns_of};
+use crate::analysis::triage::StepTimes;
 use crate::analysis::workload_match::Work;
 use crate::app::session::Report;
 use crate::app::{ActionId, App, DiffScreen};
@@ -93,7 +94,7 @@ fn header_lines(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -
     let mut second = Vec::new();
     if let Some(diff) = &screen.diff {
         // The main result of a comparison is the step time.
-        if let Some((what, was, is)) = diff_sides::step_times(app, screen) {
+        if let Some(StepTimes { name: what, before: was, after: is }) = diff_sides::step_times(app, screen) {
             second.push(part(
                 0,
                 vec![

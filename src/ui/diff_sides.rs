@@ -12,7 +12,7 @@ use crate::analysis::hint_outcome::Outcome;
 use crate::analysis::hints::FirstHint;
 use crate::analysis::labels::{cut_end, cut_middle, display_width};
 use crate::analysis::metric::Lookup;
-use crate::analysis::triage::{TimeCategory, Triage};
+use crate::analysis::triage::{StepTimes, TimeCategory, Triage};
 use crate::analysis::{Family, GroupRow};
 use crate::app::{App, DiffScreen, Report};
 use crate::model::text::escape_unsafe;
@@ -54,15 +54,10 @@ fn both_triages<'a>(app: &'a App, screen: &DiffScreen) -> Option<(&'a Triage, &'
     Some((of(screen.before)?, of(screen.after)?))
 }
 
-/// Step times of both runs, ns, and their description: the time from step to step if the time between steps matters,
-/// otherwise the median length.
-pub fn step_times(app: &App, screen: &DiffScreen) -> Option<(&'static str, i64, i64)> {
+/// Step times of both runs; `None` if a run has no steps.
+pub fn step_times(app: &App, screen: &DiffScreen) -> Option<StepTimes> {
     let (was, is) = both_triages(app, screen)?;
-    let (was, is) = (was.step_stats()?, is.step_stats()?);
-    match was.period.zip(is.period) {
-        Some((a, b)) if was.longer_period().or(is.longer_period()).is_some() => Some(("a step every", a, b)),
-        _ => Some(("median step", was.median, is.median)),
-    }
+    Some(StepTimes::compare(&was.step_stats()?, &is.step_stats()?))
 }
 
 fn changed_parts(was: &Triage, is: &Triage) -> Vec<(TimeCategory, f64, f64)> {
@@ -105,7 +100,7 @@ pub fn draw_times(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScr
     let dim = theme.style(Role::Dim);
     let mut out = Vec::new();
     // Draw both runs to one time scale: that of the step times, or of the analyzed times if a run has no steps.
-    let times = step_times(app, screen).map_or((was.length(), is.length()), |(_, a, b)| (a, b));
+    let times = step_times(app, screen).map_or((was.length(), is.length()), |t| (t.before, t.after));
     let longest = times.0.max(times.1).max(1) as f64;
     let room = columns.saturating_sub(WORD + LENGTH);
     for (word, triage, time) in [(words.0, was, times.0), (words.1, is, times.1)] {

@@ -63,7 +63,11 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                 .filter(|a| !failed || matches!(a.id, ActionId::Library | ActionId::Help | ActionId::Quit | ActionId::Palette | ActionId::Notes))
                 .filter(|a| match (a.id, here) {
                     // These actions require ncu results.
-                    (ActionId::Metrics, KeyScope::Metrics) => false,
+                    (ActionId::Metrics, KeyScope::Metrics)
+                    | (ActionId::Hints, KeyScope::Hints)
+                    | (ActionId::Roofline, KeyScope::Roofline)
+                    | (ActionId::Source, KeyScope::Source)
+                    | (ActionId::Compare, KeyScope::Compare) => false,
                     (ActionId::Metrics, there) if KeyScope::Results.applies_to(there) => true,
                     (ActionId::Open, KeyScope::Launches) | (ActionId::Metrics, _) => measured,
                     (ActionId::Hints | ActionId::Rerun, KeyScope::Overview) => {
@@ -76,6 +80,10 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                         let talks = |r: &&Report| r.whole_triage().is_some_and(|t| t.devices.iter().any(|d| d.collectives > 0));
                         app.session.reports.iter().filter(talks).count() > 1
                     }
+                    (ActionId::Open | ActionId::Fold | ActionId::FoldAll | ActionId::Filter | ActionId::Copy | ActionId::Hints, KeyScope::Ranges) => {
+                        !matches!(app.top_entry().map(|e| &e.open), Some(Open::Ranges(s)) if s.tree.as_ref().is_none_or(|t| t.nodes.is_empty()))
+                    }
+                    (ActionId::MemoryBeside, KeyScope::Memory) => app.session.reports.iter().filter(|r| r.has_memory()).count() > 1,
                     (ActionId::Memory, KeyScope::Overview | KeyScope::Kernels | KeyScope::Timeline) => app.report().is_some_and(Report::has_memory),
                     (ActionId::Lines, there) => {
                         there != KeyScope::Lines && app.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| p.has_host_stacks())

@@ -78,7 +78,10 @@ fn first_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line
         }
         if let Some((start, end)) = report.run_span() {
             let word = if report.window.is_some() { "shown" } else { "span" };
-            parts.push(part(5, vec![Span::styled(format!("{} {word}", Nanos(end.saturating_sub(start))), theme.style(Role::Dim))]));
+            // The steady state may consist of parts, with times between them that were not recorded or not judged.
+            let judged = report.triage.as_ref().and_then(Option::as_ref).filter(|_| report.shows_steady_state());
+            let length = judged.map_or(end.saturating_sub(start), |t| t.length());
+            parts.push(part(5, vec![Span::styled(format!("{} {word}", Nanos(length)), theme.style(Role::Dim))]));
         }
     }
     fit_parts(parts, &Span::styled(" · ", theme.style(Role::Faint)), columns)
@@ -117,7 +120,7 @@ fn base_chip(app: &App, report: &Report, on_overview: bool, theme: &Theme) -> Op
     if let Some(window) = report.window {
         if on_overview && steady == Some(window) {
             let name = Span::styled("steady state", theme.style(Role::Mark));
-            return Some(part(0, vec![name, Span::styled(" (", dim), key(), Span::styled(" whole run on the other screens)", dim)]));
+            return Some(part(0, vec![name, Span::styled(" (", dim), key(), Span::styled(" tables: whole run)", dim)]));
         }
         let name = if steady == Some(window) { "steady state".to_owned() } else { format!("only {}", describe::format_window(window)) };
         return Some(part(
@@ -158,7 +161,9 @@ fn second_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Lin
     }
     let on_overview = matches!(app.top_entry().map(|e| &e.open), Some(Open::Overview(_)));
     // On the overview, show the figures of the steady state: those of the whole run would seem to contradict the page.
-    let page_triage = report.triage.as_ref().and_then(Option::as_ref).filter(|_| on_overview && report.judges_less_than_shown());
+    // The tables of the steady state have the same base.
+    let has_own_base = report.shows_steady_state() || on_overview && report.judges_less_than_shown();
+    let page_triage = report.triage.as_ref().and_then(Option::as_ref).filter(|_| has_own_base);
     parts.extend(base_chip(app, report, on_overview, theme));
     if let Some(overview) = &report.overview {
         // Busy means that any operation runs, including copies, as in the ranges and the time breakdown.
@@ -171,7 +176,9 @@ fn second_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Lin
         }
         if only_memory(report) {
             parts.extend(report.profile.as_ref().map(|p| part(0, memory_counts(p, theme))));
-        } else if let Some(grouping) = report.groups.grouping.as_ref().filter(|g| g.by.is_kernel() && page_triage.is_none()) {
+        } else if let Some(grouping) =
+            report.groups.grouping.as_ref().filter(|g| g.by.is_kernel() && (!on_overview || page_triage.is_none()))
+        {
             parts.push(part(3, vec![Span::styled("kernels ", dim), Span::styled(units::format_grouped(grouping.rows.len()), text)]));
             if grouping.rows.len() > 3 {
                 let top: f64 = grouping.rows.iter().take(3).map(|r| r.share_percent).sum();

@@ -245,7 +245,7 @@ fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScre
                 } else {
                     say(&format!("  {}  opens the demo: a small transformer on an H200", key(ActionId::Open)), Role::Text);
                 }
-                say(&format!("  {}  help, and from there t: a tour of five steps", key(ActionId::Help)), Role::Text);
+                say(&format!("  {}  help; in the demo, t there begins a tour of five steps", key(ActionId::Help)), Role::Text);
                 say(&format!("  {}  quits", key(ActionId::Quit)), Role::Text);
                 say("", Role::Text);
             }

@@ -17,6 +17,8 @@ use ratatui::text::{Line, Span};
 const ROWS: usize = 3;
 /// Maximum number of listed kernels and diagnoses of a group.
 const LISTED: usize = 5;
+/// If removing a kernel would save more than this part of its time, that needs no words.
+const WHOLE_SHARE: f64 = 0.9;
 /// Maximum number of headline lines.
 const HEADLINE: usize = 3;
 
@@ -50,7 +52,12 @@ fn of_run(report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Lin
     let Some(curve) = report.worths.get(&name).filter(|_| whole) else { return Vec::new() };
     let hint = report.diagnosed.get(&row);
     let worth = group.kernel.zip(hint).and_then(|(kernel, hint)| report.hint_worth(kernel.0, hint.id, hint.gain));
-    let effect = worth.unwrap_or_else(|| curve.evaluate_gain(hint.and_then(|h| h.gain))).describe_effect();
+    let worth = worth.unwrap_or_else(|| curve.evaluate_gain(hint.and_then(|h| h.gain)));
+    // Without measurements, "99% of the run, at most 98% to gain" tells nothing.
+    if worth.saves.is_none() && worth.launches.is_none() && worth.critical > WHOLE_SHARE * worth.share {
+        return Vec::new();
+    }
+    let effect = worth.describe_bound();
     let effect = if report.window.is_some() { effect.replace("the run", "the whole run") } else { effect };
     wrap_text(&effect, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect()
 }

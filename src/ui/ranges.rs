@@ -157,8 +157,9 @@ fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScree
     let reading = app.report().is_some_and(crate::app::Report::is_reading);
     let text = if reading || screen.tree.is_none() {
         "putting the ranges together …".to_owned()
-    } else if app.report().is_some_and(|r| r.window.is_some()) {
-        format!("No range is in the marked window. {} shows the whole run.", app.session.key_label(ActionId::Narrow))
+    } else if let Some(report) = app.report().filter(|r| r.window.is_some() && r.profile.as_ref().is_some_and(|p| !p.ranges.is_empty())) {
+        let of = if report.chosen_window().is_some() { "marked window" } else { "steady state" };
+        format!("No range is in the {of}. {} shows the whole run.", app.session.key_label(ActionId::Narrow))
     } else {
         format!(
             "This report has no ranges. Mark steps and layers: {}. {} goes back.",

@@ -11,7 +11,7 @@ use super::widgets::stacked_bar::{Share, share_legend, stacked_bar};
 use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, cut_middle};
 use crate::analysis::ranks::{Job, Member};
-use crate::analysis::triage::TimeCategory;
+use crate::analysis::triage::{TimeCategory, Verdict};
 use crate::app::jobs::Ranks;
 use crate::app::{ActionId, App, RanksScreen};
 use crate::model::digest::Digest;
@@ -84,6 +84,13 @@ fn header_lines(app: &App, screen: &RanksScreen, theme: &Theme, columns: usize) 
 
 fn job_verdict(job: &Job) -> (String, Role) {
     match job.findings.first() {
+        // The details are below; one line has room for who, how much and why.
+        Some(f) if f.id == Verdict::Straggler => {
+            let (who, why) = f.headline.split_once(": ").unwrap_or((&f.headline, ""));
+            let rank = who.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
+            let why = why.split(", ").next().unwrap_or_default().trim_end_matches(" than the others");
+            (format!("{rank} delays the others, up to {:.0}%: {why}", f.gain_percent()), Role::Warn)
+        }
         Some(f) => (f.headline.clone(), Role::Warn),
         None => (job.nothing_found(), if job.matches.list.is_empty() || job.unsure || job.jobs > 1 { Role::Dim } else { Role::Good }),
     }
@@ -240,6 +247,11 @@ fn draw_below(frame: &mut Frame<'_>, area: Rect, app: &App, (screen, ranks): (&R
         let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
         let mut lines = legend_of(screen, ranks, usize::from(inner.width), theme);
         lines.extend(selected_lines(screen, ranks, usize::from(inner.width), theme));
+        let between = job_lines(ranks, usize::from(inner.width), theme);
+        if lines.len() + 2 < usize::from(inner.height) {
+            lines.push(Line::default());
+            lines.extend(between);
+        }
         super::panel::draw_lines(frame, inner, lines);
         return;
     }

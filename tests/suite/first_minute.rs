@@ -93,7 +93,7 @@ fn a_message_has_its_own_line_and_the_keys_stay() {
     assert!(lines[38].contains("• demangled names"), "{screen}");
     assert!(lines[39].contains("q quit"), "{screen}");
     e.press("j");
-    assert!(e.screen().lines().nth(37).unwrap().contains("next:"));
+    assert!(e.screen().lines().nth(38).unwrap().contains("next:"));
 }
 
 #[test]

@@ -373,7 +373,7 @@ fn tables_show_the_time_that_the_overview_judges() {
         line.split_whitespace().skip_while(|w| !w.ends_with('%')).take(3).collect::<Vec<_>>().join(" ")
     };
     let overview = e.screen();
-    assert!(overview.contains("steady state (B whole run on the other screens)"), "{overview}");
+    assert!(overview.contains("steady state (B tables: whole run)"), "{overview}");
     e.press("K");
     let kernels = e.screen();
     assert!(kernels.contains("steady state (B whole run)"), "{kernels}");

@@ -43,9 +43,49 @@ pub struct StepStats {
     pub max: i64,
     /// Median time from the start of one step to the start of the next, ns; `None` for fewer than four steps.
     pub period: Option<i64>,
+    /// Mean length, ns.
+    pub mean: i64,
+    /// Mean time from the start of one step to the start of the next, ns; `None` for fewer than four steps.
+    pub mean_period: Option<i64>,
+}
+
+/// Ratio of the mean length to the median, or the inverse, above which the median does not stand for the run: with two
+/// kinds of steps, the median is that of the more frequent kind.
+const UNEVEN: f64 = 1.1;
+
+/// Time that a step takes in each of two runs, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepTimes {
+    /// What is compared, such as `median step`.
+    pub name: &'static str,
+    pub before: i64,
+    pub after: i64,
+}
+
+impl StepTimes {
+    /// Compares the time from step to step if the time between steps matters, otherwise the length of a step: by their
+    /// medians, or by their means if the steps of a run are of several kinds.
+    pub fn compare(before: &StepStats, after: &StepStats) -> Self {
+        let uneven = before.is_uneven() || after.is_uneven();
+        let apart = before.longer_period().or(after.longer_period()).is_some();
+        let periods = |of: fn(&StepStats) -> Option<i64>| of(before).zip(of(after)).filter(|_| apart);
+        let (name, (before, after)) = match (uneven, periods(|s| s.period), periods(|s| s.mean_period)) {
+            (true, _, Some(means)) => ("a step on average every", means),
+            (false, Some(medians), _) => ("a step every", medians),
+            (true, ..) => ("mean step", (before.mean, after.mean)),
+            (false, ..) => ("median step", (before.median, after.median)),
+        };
+        Self { name, before, after }
+    }
 }
 
 impl StepStats {
+    /// Returns true if the median does not stand for the steps.
+    pub fn is_uneven(&self) -> bool {
+        let ratio = self.mean as f64 / self.median.max(1) as f64;
+        !(1.0 / UNEVEN..=UNEVEN).contains(&ratio)
+    }
+
     /// Median time from step to step, if it exceeds the median length of a step by more than 10 % (`LONGER`).
     pub fn longer_period(&self) -> Option<i64> {
         self.period.filter(|p| *p as f64 > self.median as f64 * LONGER)
@@ -157,5 +197,9 @@ pub fn measure_steps(steps: &[Step]) -> Option<StepStats> {
     starts.sort_unstable();
     let period = lower_median(starts.windows(2).map(|w| w[1] - w[0]).collect()).filter(|_| steps.len() >= 4);
     let (min, max) = (*lengths.iter().min()?, *lengths.iter().max()?);
-    Some(StepStats { count: lengths.len(), min, max, median: lower_median(lengths)?, period })
+    let count = i64::try_from(lengths.len()).ok()?;
+    let mean = lengths.iter().sum::<i64>() / count;
+    let span = starts.last().zip(starts.first()).map(|(last, first)| last - first);
+    let mean_period = span.filter(|_| steps.len() >= 4).map(|span| span / (count - 1));
+    Some(StepStats { count: lengths.len(), min, max, median: lower_median(lengths)?, period, mean, mean_period })
 }

@@ -304,7 +304,7 @@ pub fn perform_work(work: &Work, cancel: &Cancel) -> Option<JobResult> {
                 return None;
             }
             let sentence =
-                next_step::next_step_sentence(profile, &overview, &Grouping::from_window(profile, GroupBy::Name, None, work.window));
+                next_step::next_step_sentence(profile, &overview, &Grouping::from_window(profile, GroupBy::Kernel, None, work.window));
             JobResult::Overview(Arc::new(overview), sentence)
         }
         JobRequest::Verdicts => {

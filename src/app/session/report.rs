@@ -240,7 +240,7 @@ impl Report {
     }
 
     /// Sentence about the limit of the run; `None` if the kernels are the limit.
-    fn verdict_sentence(&self) -> Option<String> {
+    pub(super) fn verdict_sentence(&self) -> Option<String> {
         let first = self.triage.as_ref()?.as_ref()?.verdict().filter(|f| f.id != Verdict::GpuBound || f.severity > Severity::Low)?;
         let gain = first.gain_percent();
         let figure = if gain >= 1.0 { format!(", {gain:.0}%") } else { String::new() };
@@ -338,6 +338,7 @@ impl Report {
                 self.groups.set_grouping(&profile, Arc::clone(grouping));
                 self.mark_profiled(index);
                 self.forget_detail();
+                effects.extend(self.apply_base_scope(index));
             }
             JobResult::Verdicts(verdicts) => {
                 self.verdicts.extend(verdicts.iter().map(|(r, v)| ((None, *r), v.clone())));

@@ -1,6 +1,7 @@
 //! Time filter of a report; the analysis of the whole run is kept
 
 use super::report::{BaseScope, Known, Report};
+use crate::analysis::Grouping;
 use crate::analysis::triage::Triage;
 use crate::app::jobs::JobRequest;
 use crate::app::msg::Effect;
@@ -9,10 +10,24 @@ use std::sync::Arc;
 impl Report {
     /// Narrows the report to its steady state if that is its base and no other window is set.
     pub(super) fn apply_base_scope(&mut self, index: usize) -> Vec<Effect> {
-        match self.steady_window().filter(|_| self.base == BaseScope::SteadyState && self.window.is_none()) {
+        // The groups of the whole run are kept, because launches outside the steady state belong to them.
+        let is_due = self.base == BaseScope::SteadyState && self.window.is_none() && self.groups.grouping.is_some();
+        match self.steady_window().filter(|_| is_due) {
             Some(steady) => self.set_window(index, Some(steady)),
             None => Vec::new(),
         }
+    }
+
+    /// Group and row of a launch: in the groups of the time filter, or else of the whole run.
+    pub fn group_of_launch(&self, launch: u32) -> Option<(Arc<Grouping>, usize)> {
+        let (profile, paths) = (self.profile.as_deref()?, self.paths.as_deref());
+        let whole = self.whole.as_ref().and_then(|w| w.grouping.as_ref()).filter(|g| g.by == self.groups.by);
+        let mut known = self.groups.grouping.iter().chain(whole);
+        let row = |g: &Arc<Grouping>| Some((Arc::clone(g), g.row_of(profile, paths, launch as usize)?));
+        known.find_map(row).or_else(|| {
+            let grouping = self.groups.grouping.as_ref()?;
+            Some((Arc::clone(grouping), grouping.row_of_group(profile, paths, launch as usize)?))
+        })
     }
 
     /// Chooses the time filter of the report as the user asked for it.
@@ -28,6 +43,11 @@ impl Report {
     /// Time filter that the user set, ns; the steady state is none.
     pub fn chosen_window(&self) -> Option<(i64, i64)> {
         self.window.filter(|_| self.window != self.steady_window())
+    }
+
+    /// Returns true if all screens show the steady state.
+    pub fn shows_steady_state(&self) -> bool {
+        self.window.is_some() && self.chosen_window().is_none()
     }
 
     /// Returns true if all screens show the steady state, and the launch is not in it.
@@ -89,6 +109,7 @@ impl Report {
                 self.whole = whole.or(Some(Box::new(known)));
                 // The steady state has already been evaluated.
                 self.triage = steady.map(Some);
+                self.next = self.verdict_sentence();
             }
             None => {
                 let Known { overview, next, judged, triage, work, tree, grouping } = whole.map(|w| *w).unwrap_or_default();

@@ -118,6 +118,12 @@ impl Launching {
 }
 
 impl Absence {
+    /// Like [`Self::of_process`], for a file that ends in the middle of a block: all other reasons are guesses.
+    pub fn of_cut_file(rows: &Rows) -> Option<Self> {
+        let is_empty = rows.kernels.is_empty() && rows.graphs.is_empty();
+        is_empty.then(|| absence(0, "the file is cut off before the first one", "copy the file again"))
+    }
+
     /// Returns the reason why a process has no kernels; `None` if it has some. `cut` is true if the end of the trace is
     /// missing or incomplete; `unfinished` is true if CUPTI was still busy at the end.
     pub fn of_process(rows: &Rows, facts: &Facts, cut: bool, unfinished: bool) -> Option<Self> {

@@ -81,7 +81,10 @@ impl Said {
                 End::MissingASecond
             };
             out.end = out.end.max(end);
-            let absence = Absence::of_process(rows, facts, end != End::There, end == End::Unfinished);
+            let absence = match missing.damage.torn {
+                0 => Absence::of_process(rows, facts, end != End::There, end == End::Unfinished),
+                _ => Absence::of_cut_file(rows),
+            };
             out.absence = out.absence.take().into_iter().chain(absence).min_by_key(|a| a.rank);
             out.refused = out.refused.take().or_else(|| why_refused(rows.end.as_ref()?));
             out.stopped = out.stopped.or(rows.stopped);
@@ -120,7 +123,7 @@ pub fn build_notes(profile: &Profile, said: &Said) -> Vec<Note> {
     if let Some(error) = said.stopped {
         let text = format!("Recording stopped before the program ended: {}. Everything after that is missing.", why_stopped(error));
         note(Severity::Error, NoteKind::Lost, text);
-    } else if said.end >= End::Missing {
+    } else if said.end >= End::Missing && said.missing.damage.torn == 0 {
         let lost = if said.end == End::Missing { "tenth of a second" } else { "second" };
         let text = format!("The trace has no end: the program is still running, or it was killed and up to its last {lost} is lost.");
         note(Severity::Info, NoteKind::Lost, text);
@@ -133,6 +136,10 @@ pub fn build_notes(profile: &Profile, said: &Said) -> Vec<Note> {
         let text = "This is a part of a trace of which only the last seconds were kept. Names and launch configurations are in the file that the \
                     process began with (NAME.PID.wstrace), which is not beside it: copy it to the same folder. Here, kernels have no names.";
         note(Severity::Error, NoteKind::Lost, text.to_owned());
+    } else if said.missing.damage.torn > 0 {
+        let text = "The file ends in the middle of a block: it was cut off, or its program was killed while it wrote the block. What would follow \
+                    is missing: copy the file again.";
+        note(Severity::Error, NoteKind::Damaged, text.to_owned());
     } else if said.damaged > 0 || said.missing.blocks > 0 || said.missing.damage.passed > 0 {
         let blocks = said.damaged + said.missing.blocks;
         let text = format!(

@@ -167,7 +167,7 @@ impl Draw<'_> {
                 // Add the bound that applies if only this cause were removed. Show only its text: a percentage would be
                 // a second figure for the same gain.
                 if !hint.bound.is_empty() {
-                    out.extend(self.labelled_lines("at best", &hint.bound, Role::Dim));
+                    out.extend(self.labelled_lines("basis", &hint.bound, Role::Dim));
                 }
                 out
             }

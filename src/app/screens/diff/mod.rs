@@ -54,10 +54,8 @@ impl DiffScreen {
         let others: Vec<usize> = (0..session.reports.len()).filter(|&i| i != active).collect();
         match others[..] {
             [] => {
-                let library = session.key_label(ActionId::Library);
-                Response::say(format!(
-                    "only one report is open: name a second one on the command line, or choose an earlier run ({library})"
-                ))
+                let (open, library) = (session.key_label(ActionId::OpenFile), session.key_label(ActionId::Library));
+                Response::say(format!("only one report is open: {open} opens a second one, {library} an earlier run"))
             }
             [other] => Self::in_order(session, other, active),
             _ => {

@@ -48,7 +48,7 @@ pub fn row_at(triage: &Triage, at: usize) -> Option<OverviewRow<'_>> {
 }
 
 /// The longest occurrence of a finding, ns. One that spans half of the window or more is a last resort.
-fn longest_occurrence(finding: &Finding, window: (i64, i64)) -> Option<(i64, i64)> {
+pub fn longest_occurrence(finding: &Finding, window: (i64, i64)) -> Option<(i64, i64)> {
     let short = |p: &&Place| p.end > p.start && (p.end - p.start) * 2 < window.1 - window.0;
     let longest = finding.places.iter().filter(short).find(|p| p.kind == PlaceKind::Window);
     let place = longest.or_else(|| finding.places.iter().find(short)).or_else(|| finding.places.iter().find(|p| p.end > p.start));

@@ -107,7 +107,7 @@ impl ResultScreen {
         Response::none()
     }
 
-    /// Switches to a view, or leaves it if it is already the current view.
+    /// Switches to a view, or goes back from it if it is already the current view.
     fn toggle_view(&mut self, view: View, cx: &ScreenContext<'_>) -> Response {
         if !self.has_view(view) {
             return Response::say(match view {
@@ -115,14 +115,10 @@ impl ResultScreen {
                 _ => "of AMD's counters there are hints, values and rooflines; code is in thread traces",
             });
         }
-        if view == View::Metrics && self.view == view && self.opened == view {
-            return Response::say("these are the metrics of this launch");
+        if self.view == view && self.opened == view {
+            return Navigate::Back.into();
         }
-        self.view = match self.view == view {
-            true if self.opened == view => View::Metrics,
-            true => self.opened,
-            false => view,
-        };
+        self.view = if self.view == view { self.opened } else { view };
         self.prepare_view(cx)
     }
 
@@ -313,12 +309,7 @@ impl Screen for ResultScreen {
 
     fn selection(&self, session: &Session, report: usize) -> Selection {
         let launch = self.matched_launch(session, report);
-        let own = session.reports.get(report);
-        let group = own.zip(launch).and_then(|(r, launch)| {
-            let grouping = r.groups.grouping.clone()?;
-            let row = grouping.row_of(r.profile.as_deref()?, r.paths.as_deref(), launch as usize)?;
-            Some((grouping, row))
-        });
+        let group = session.reports.get(report).zip(launch).and_then(|(r, launch)| r.group_of_launch(launch));
         Selection {
             group,
             launch,

@@ -368,15 +368,17 @@ impl Screen for TimelineScreen {
 
     fn selection(&self, session: &Session, report: usize) -> Selection {
         let Some(own) = session.reports.get(report) else { return Selection::default() };
-        let (Some(look), Some(grouping)) = (Look::from_report(own), &own.groups.grouping) else { return Selection::default() };
+        let Some(look) = Look::from_report(own) else { return Selection::default() };
         let event = self.event_at_cursor(&look, lane_columns(session.size));
-        // For a call, use the kernel that it launched.
-        let Some(Event::Launch(launch)) = event.and_then(|e| link::started_operation(look.profile, e).or(event)) else {
-            return Selection::default();
+        // For a call, use the kernel that it launched; for idle time, the one that ends it.
+        let launch = match event.map(|e| link::started_operation(look.profile, e).unwrap_or(e)) {
+            Some(Event::Launch(launch)) => Some(launch),
+            Some(_) => None,
+            None => self.launch_after_gap(&look, lane_columns(session.size)),
         };
-        let row = grouping.row_of(look.profile, own.paths.as_deref(), launch as usize);
+        let Some(launch) = launch else { return Selection::default() };
         let result = own.find_pair(launch).map(|(other, pair)| (other, pair.result, Some(pair.sure)));
-        Selection { group: row.map(|r| (Arc::clone(grouping), r)), launch: Some(launch), result, ..Selection::default() }
+        Selection { group: own.group_of_launch(launch), launch: Some(launch), result, ..Selection::default() }
     }
 
     fn act(&mut self, id: ActionId, cx: &mut ScreenContext<'_>) -> Option<Response> {
