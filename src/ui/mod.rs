@@ -108,7 +108,8 @@ fn draw_layout(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, th
         let details = app.session.details && rows.is_some() && app.report().is_some_and(|r| r.groups.grouping.is_some());
         let (main, side) = match app.session.details_room() {
             DetailsRoom::Right if details => {
-                let width = (area.width * 7 / 20).clamp(42, 62);
+                // Names of kernels need the columns more than the details do, until there are enough for both.
+                let width = if area.width >= 170 { 62 } else { (area.width * 3 / 10).max(36) };
                 let [main, side] = Layout::horizontal([Constraint::Min(60), Constraint::Length(width)]).areas(body);
                 (main, Some((side, false)))
             }

@@ -100,9 +100,9 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
             if triage.devices.len() > 1 { format!("  on {}", units::format_count(triage.devices.len(), "GPU")) } else { String::new() };
         let title = vec![
             Span::styled("Kernels", theme.style(Role::Title)),
-            // Name the time span, because the kernel table may show another part of the run.
-            Span::styled(format!("  of {}{sum}", triage.base), theme.style(Role::Dim)),
-            family_shares(triage, amd, usize::from(list.width).saturating_sub(display_width(triage.base) + 5), theme),
+            // Name the base, because the time breakdown above gives shares of the whole judged time.
+            Span::styled(format!("  {SHARES}{sum}"), theme.style(Role::Dim)),
+            family_shares(triage, amd, usize::from(list.width).saturating_sub(display_width(SHARES) + sum.len() + 15), theme),
         ];
         // With the details next to the list, the kernels get the rest of the column; without borders, at most three
         // rows.
@@ -187,7 +187,8 @@ fn draw_selected(
         // If the text is truncated, name the key that shows all of it. A heading alone at the end is useless.
         let height = usize::from(inner.height);
         if text.len() > height && height > 2 {
-            let heading = text.get(height - 2).is_some_and(|l| l.style == theme.style(Role::Head));
+            // A heading follows an empty line.
+            let heading = height > 3 && text.get(height - 3).is_some_and(|l| l.width() == 0);
             text.truncate(if heading { height - 3 } else { height - 1 });
             text.push(Line::styled(format!("… {} shows the rest", app.session.key_label(ActionId::Details)), theme.style(Role::Dim)));
         }
@@ -378,6 +379,9 @@ fn missing_lines(report: &Report, triage: &Triage, columns: usize, theme: &Theme
     out
 }
 
+/// Base of the shares of kernels.
+const SHARES: &str = "% of kernel time";
+
 /// Shares of kernel time by family, relative to the same kernel time as the rows below.
 fn family_shares(triage: &Triage, amd: bool, columns: usize, theme: &Theme) -> Span<'static> {
     let total: i64 = triage.families.iter().map(|f| f.1).sum();
@@ -389,8 +393,16 @@ fn family_shares(triage: &Triage, amd: bool, columns: usize, theme: &Theme) -> S
             format!("{} {}", family.vendor_name(amd), units::format_whole_percent(*ns as f64 / total.max(1) as f64 * 100.0))
         })
         .collect();
-    let text = if shown.is_empty() { String::new() } else { format!("  by name: {}", shown.join(" · ")) };
-    Span::styled(cut_end(&text, columns.saturating_sub(14)), theme.style(Role::Dim))
+    // Only whole shares are shown.
+    let mut text = String::new();
+    for share in shown {
+        let longer = if text.is_empty() { format!(": {share}") } else { format!("{text} · {share}") };
+        if display_width(&longer) > columns {
+            break;
+        }
+        text = longer;
+    }
+    Span::styled(text, theme.style(Role::Dim))
 }
 
 fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Triage, selected: usize, view: &mut View, theme: &Theme) {
@@ -533,8 +545,9 @@ fn next(app: &App, screen: &OverviewScreen) -> Option<String> {
             };
             let to = if overview::opens_timeline(app.report()?, f) {
                 let inside =
-                    name(&[PlaceKind::Line, PlaceKind::Range, PlaceKind::Operator]).map_or_else(String::new, |n| format!(", in {n}"));
-                format!("shows where on the timeline{inside}")
+                    name(&[PlaceKind::Line, PlaceKind::Range, PlaceKind::Operator]).map_or_else(String::new, |n| format!(": in \"{n}\""));
+                let what = if f.id == Verdict::PeriodicStall { "the slowest step" } else { "where" };
+                format!("shows {what} on the timeline{inside}")
             } else {
                 format!("goes to {}", name(&[PlaceKind::Kernel]).unwrap_or_else(|| "the kernels".to_owned()))
             };

@@ -66,6 +66,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, vie
     let wanted = |c: &Column<RangeRow<'_>>| match c.id {
         "flops_per_second" => counted,
         "mfu_percent" => counted && peak.is_some(),
+        "collectives" => tree.roots.iter().any(|&r| tree.nodes.get(r as usize).is_some_and(|n| n.collectives > 0)),
         _ => true,
     };
     let all = columns_of(ranges::columns(counted), Outputs::SCREEN).into_iter().filter(wanted).collect();

@@ -340,11 +340,13 @@ fn selected_lines(screen: &RanksScreen, ranks: &Ranks, columns: usize, theme: &T
 fn job_lines(ranks: &Ranks, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let job = &ranks.job;
     let mut out = Vec::new();
-    let (text, role) = job_verdict(job);
+    let (short, role) = job_verdict(job);
+    let text = job.findings.first().map_or(short, |f| f.headline.clone());
     out.extend(wrap_text(&escape_unsafe(&text), columns).into_iter().map(|l| Line::styled(l, theme.style(role))));
     for action in job.findings.first().iter().flat_map(|f| f.actions.iter().take(1)) {
         out.extend(wrap_text(action, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))));
     }
+    let bus_columns = if job.links.iter().any(|l| l.bus.is_some()) { 12 } else { 0 };
     if !job.links.is_empty() {
         out.push(Line::default());
         let title = format!(
@@ -353,7 +355,7 @@ fn job_lines(ranks: &Ranks, columns: usize, theme: &Theme) -> Vec<Line<'static>>
             align_right("ranks", 6),
             align_right("count", 8),
             align_right("time", 10),
-            align_right("bus", 12)
+            align_right(if bus_columns > 0 { "bus" } else { "" }, bus_columns)
         ) + if job.links.iter().any(|l| l.bus.is_some() && l.peak.is_some()) { "  link" } else { "" };
         out.push(Line::styled(cut_end(&title, columns), theme.style(Role::Dim)));
     }
@@ -371,7 +373,7 @@ fn job_lines(ranks: &Ranks, columns: usize, theme: &Theme) -> Vec<Line<'static>>
             align_right(&link.size.to_string(), 6),
             align_right(&count, 8),
             align_right(&format_ns(link.time), 10),
-            align_right(&bus, 12)
+            align_right(&bus, bus_columns)
         );
         out.push(Line::styled(cut_end(&text, columns), theme.style(Role::Text)));
     }

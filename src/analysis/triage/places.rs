@@ -218,7 +218,7 @@ fn locate_pieces(case: &RunContext<'_>, pieces: &[Piece], longest: Option<&Piece
     if let Some(longest) = longest {
         out.push(Place {
             kind: PlaceKind::Window,
-            name: "the longest".to_owned(),
+            name: "the longest idle time".to_owned(),
             start: longest.start,
             end: longest.end,
             ns: Some(longest.end - longest.start),

@@ -145,7 +145,7 @@ fn step_kinds(t: &Triage) -> Vec<String> {
             .filter(|(_, share)| *share >= SHOWN_IDLE)
             .map_or_else(String::new, |(part, share)| format!(", {} {}", part.id(), format_percent(share * 100.0)));
         format!(
-            "{} of {} ({} of all steps' time): {}; GPU busy {} of it{idle}",
+            "{}, median {} ({} of all steps' time): {}; GPU busy {} of it{idle}",
             units::format_count(k.count, "step"),
             Nanos(k.median),
             format_percent(k.share * 100.0),

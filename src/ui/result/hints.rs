@@ -228,6 +228,11 @@ impl Draw<'_> {
         if subject.failed {
             out.push(Line::styled("ncu could not profile this launch: it failed, or was never run.", self.theme.style(Role::Warn)));
         } else if let Some(collect) = subject.sections_to_collect() {
+            // What ncu itself found in it is better than nothing.
+            if let Some((title, percent)) = self.first_ncu_rule() {
+                let text = format!("ncu's rule: {} (est. speedup {})", escape_unsafe(title), units::format_whole_percent(percent));
+                out.extend(wrap_text(&text, self.columns).into_iter().map(|l| Line::styled(l, self.theme.style(Role::Title))));
+            }
             let text = format!(
                 "Not enough was collected to name a cause. {} collects {}: {}.",
                 self.rerun,
@@ -310,13 +315,26 @@ impl Draw<'_> {
         let found = self.screen.details.get().and_then(|d| d.rules.get(rule));
         let Some((rule, message)) = found.and_then(|r| Some((r, r.messages.get(message)?))) else { return Line::default() };
         let (scope, percent) = message.speedup.unwrap_or((Scope::Local, 0.0));
-        let of = if scope == Scope::Global { "of the kernel" } else { "of this part" };
+        // Nsight Compute's own words.
+        let of = if scope == Scope::Global { "est. speedup      " } else { "est. local speedup" };
         let title = if message.title.is_empty() { &rule.name } else { &message.title };
         Line::from(vec![
             Span::styled(align_right(&units::format_whole_percent(percent), 8), theme.style(Role::Text)),
             Span::styled(format!(" {of}  "), theme.style(Role::Dim)),
-            Span::styled(cut_end(&escape_unsafe(title), self.columns.saturating_sub(24)), theme.style(Role::Text)),
+            Span::styled(cut_end(&escape_unsafe(title), self.columns.saturating_sub(30)), theme.style(Role::Text)),
         ])
+    }
+
+    /// The rule of ncu with the largest estimated speedup of the whole kernel: title and percentage.
+    fn first_ncu_rule(&self) -> Option<(&str, f64)> {
+        let rules = self.screen.details.get()?.rules.iter();
+        let messages = rules.flat_map(|rule| rule.messages.iter().map(move |m| (rule, m)));
+        let global = messages.filter_map(|(rule, m)| {
+            let (scope, percent) = m.speedup?;
+            let title = if m.title.is_empty() { rule.name.as_str() } else { m.title.as_str() };
+            (scope == Scope::Global && percent >= 1.0).then_some((title, percent))
+        });
+        global.max_by(|a, b| a.1.total_cmp(&b.1))
     }
 }
 

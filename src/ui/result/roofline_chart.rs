@@ -267,7 +267,7 @@ fn draw_labels(
     taken: &mut Taken,
     theme: &Theme,
 ) {
-    let mut place = |text: &str, spots: &[(usize, usize)], role: Role| {
+    let place = |frame: &mut Frame<'_>, taken: &mut Taken, text: &str, spots: &[(usize, usize)], role: Role| {
         let wide = display_width(text);
         let Some(&(x, y)) = spots.iter().find(|(x, y)| taken.is_free(*x, *y, wide)) else { return false };
         taken.mark_taken(x, y, wide);
@@ -279,27 +279,47 @@ fn draw_labels(
     let slowest = plot.placed.traffic.iter().filter_map(|t| t.peak).filter(|p| *p > 0.0).fold(f64::INFINITY, f64::min);
     let top = plot.known_roofs().iter().map(|r| r.peak).fold(0.0, f64::max);
     let row_of = |y: f64| (y / 4.0).floor().clamp(0.0, (rows - 1) as f64) as usize;
-    for roof in plot.known_roofs() {
+    let roofs = plot.known_roofs();
+    for roof in &roofs {
         let (number, unit) = human_number(roof.peak, "flop/second");
         let text = format!("{} {number} {unit}", roof.work.name);
         let row = row_of(to_y(roof.peak));
         // Put the name above or below the line, preferably at the right end.
-        let beside = [row.checked_sub(1), Some(row + 1).filter(|r| *r < rows)];
+        // A name that is closer to another roof would be taken for that one's.
+        let own = to_y(roof.peak);
+        let is_closest = |row: &usize| {
+            let distance = |y: f64| (*row as f64 * 4.0 + 2.0 - y).abs();
+            roofs.iter().map(|r| to_y(r.peak)).filter(|y| row_of(*y) != row_of(own)).all(|y| distance(own) <= distance(y))
+        };
+        let beside = [row.checked_sub(1), Some(row + 1).filter(|r| *r < rows)].map(|r| r.filter(is_closest));
         let last = columns.saturating_sub(display_width(&text) + 1);
         // Avoid places to the left of the roof's start.
         let from = (to_x(roof.peak / fastest.max(1.0)) / 2.0).clamp(0.0, last as f64) as usize;
-        let spots: Vec<(usize, usize)> = (from..=last)
-            .rev()
-            .step_by(3)
-            .chain((0..from).rev().step_by(3))
-            .flat_map(|x| beside.into_iter().flatten().map(move |y| (x, y)))
-            .collect();
+        let spots: Vec<(usize, usize)> =
+            (from..=last).rev().step_by(3).flat_map(|x| beside.into_iter().flatten().map(move |y| (x, y))).collect();
         let texts = match (roof.used, roof.counted) {
             (true, _) => vec![text, roof.work.name.clone()],
             (false, true) => vec![format!("{text}, not used"), text, roof.work.name.clone()],
             (false, false) => vec![format!("{text}, not counted"), text, roof.work.name.clone()],
         };
-        texts.iter().any(|text| place(text, &spots, Role::Work(roof.work.precision)));
+        if texts.iter().any(|text| place(frame, taken, text, &spots, Role::Work(roof.work.precision))) {
+            continue;
+        }
+        // Without room beside it, the name interrupts the line, if the line is alone in its row.
+        let alone = roofs.iter().filter(|r| row_of(to_y(r.peak)) == row).count() == 1;
+        let short = &texts[texts.len() - 2];
+        let (wide, y) = (display_width(short), area.y + row as u16);
+        let over = (from.min(last)..=last).rev().map(|x| area.x + (SCALE + x) as u16).find(|x| {
+            let is_line = |c: char| c == ' ' || ('\u{2800}'..='\u{28ff}').contains(&c) || "─━-=".contains(c);
+            let mut cells = (*x..*x + wide as u16 + 1).filter_map(|x| frame.buffer_mut().cell((x, y)).cloned());
+            cells.all(|cell| cell.symbol().chars().all(is_line))
+        });
+        if let Some(x) = over.filter(|_| alone) {
+            let style = theme.style(Role::Work(roof.work.precision));
+            let rect = Rect { x, y, width: wide as u16 + 1, height: 1 };
+            frame.render_widget(Line::styled(format!("{short} "), style), rect);
+            taken.mark_taken(usize::from(x - area.x) - SCALE, row, wide);
+        }
     }
     for t in &plot.placed.traffic {
         let Some(peak) = t.peak.filter(|p| *p > 0.0) else { continue };
@@ -330,7 +350,7 @@ fn draw_labels(
             } else {
                 before(1, STEEP).collect()
             };
-            if place(&text, &spots, slope_role(t.level)) {
+            if place(frame, taken, &text, &spots, slope_role(t.level)) {
                 break;
             }
         }
@@ -339,24 +359,32 @@ fn draw_labels(
 
 /// Legend of glyphs and colors, with the rates of the levels if there is room.
 pub fn legend_spans(plot: &Plot, room: usize, theme: &Theme) -> Vec<Span<'static>> {
-    let with_rates = legend_of(plot, true, theme);
-    let wide: usize = with_rates.iter().map(Span::width).sum();
-    if wide <= room { with_rates } else { legend_of(plot, false, theme) }
+    let fits = |legend: &Vec<Span<'static>>| legend.iter().map(Span::width).sum::<usize>() <= room;
+    let with = |(levels, roofs)| legend_of(plot, levels, roofs, theme);
+    [(true, true), (true, false)].map(with).into_iter().find(fits).unwrap_or_else(|| with((false, false)))
 }
 
-fn legend_of(plot: &Plot, rates: bool, theme: &Theme) -> Vec<Span<'static>> {
+fn legend_of(plot: &Plot, level_rates: bool, roof_rates: bool, theme: &Theme) -> Vec<Span<'static>> {
     let mut out = Vec::new();
     for level in Level::ALL.into_iter().filter(|l| plot.points.iter().any(|p| p.level == *l)) {
-        let peak = plot.placed.traffic.iter().find(|t| t.level == level).and_then(|t| t.peak).filter(|_| rates);
+        let peak = plot.placed.traffic.iter().find(|t| t.level == level).and_then(|t| t.peak).filter(|_| level_rates);
         let rate = peak.map(|p| human_number(p, "byte/second")).map_or_else(String::new, |(n, u)| format!(" {n} {u}"));
         out.push(Span::styled(format!("{} {}{rate}  ", level_mark(level), plot.placed.level_name(level)), theme.style(Role::Dim)));
     }
     let there = |p: Precision| plot.known_roofs().iter().any(|r| r.work.precision == p);
-    // Without colors, all swatches would look the same, and the names on the chart suffice.
-    let coloured = |p: &Precision| theme.style(Role::Work(*p)).fg.is_some();
-    for precision in Precision::ALL.into_iter().filter(|p| there(*p)).filter(coloured) {
-        out.push(Span::styled("━ ", theme.style(Role::Work(precision))));
-        out.push(Span::styled(format!("{}  ", plot.placed.precision_name(precision)), theme.style(Role::Dim)));
+    // Without colors, all swatches would look the same.
+    let coloured = |p: Precision| theme.style(Role::Work(p)).fg.is_some();
+    for precision in Precision::ALL.into_iter().filter(|p| there(*p)) {
+        let peak = plot.known_roofs().iter().find(|r| r.work.precision == precision).map(|r| r.peak).filter(|_| roof_rates);
+        let rate = peak.map(|p| human_number(p, "flop/second")).map_or_else(String::new, |(n, u)| format!(" {n} {u}"));
+        if coloured(precision) {
+            out.push(Span::styled("━ ", theme.style(Role::Work(precision))));
+        } else if roof_rates {
+            out.push(Span::styled("roof ", theme.style(Role::Dim)));
+        } else {
+            continue;
+        }
+        out.push(Span::styled(format!("{}{rate}  ", plot.placed.precision_name(precision)), theme.style(Role::Dim)));
     }
     if let Some(last) = out.last_mut() {
         last.content = last.content.trim_end().to_owned().into();

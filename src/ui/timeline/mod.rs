@@ -219,8 +219,14 @@ fn draw_axis(frame: &mut Frame<'_>, area: Rect, lanes: Rect, (report, screen, wi
     let all = report.whole_triage().map_or(&[][..], |t| &t.steps);
     let steps: Vec<i64> = all.iter().map(|s| s.start).filter(|&s| window.contains(s)).collect();
     for &start in steps.iter().filter(|_| steps.len() * 3 <= window.columns) {
-        let at = (lanes.x + u16::try_from(window.column_at(start)).unwrap_or(0), area.y);
-        if let Some(cell) = frame.buffer_mut().cell_mut(at).filter(|c| c.symbol() == " ") {
+        let (x, y) = (lanes.x + u16::try_from(window.column_at(start)).unwrap_or(0), area.y);
+        let buffer = frame.buffer_mut();
+        // A tick inside a time, or at its end, would be taken for a part of it.
+        let is_text = |x: u16| buffer.cell((x, y)).is_some_and(|c| c.symbol().chars().all(char::is_alphanumeric));
+        if is_text(x.saturating_sub(1)) || is_text(x + 1) {
+            continue;
+        }
+        if let Some(cell) = buffer.cell_mut((x, y)).filter(|c| c.symbol() == " ") {
             cell.set_symbol("╷");
             cell.set_style(theme.style(Role::Key));
         }

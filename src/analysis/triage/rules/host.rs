@@ -145,7 +145,7 @@ pub fn no_requests(case: &RunContext<'_>) -> Option<Finding> {
     let summary = summarize_samples(&samples);
     let longest = case.pieces.get(&Cause::NoRequests).and_then(|pieces| pieces.first()).map(|p| Place {
         kind: PlaceKind::Window,
-        name: "the longest".to_owned(),
+        name: "the longest idle time".to_owned(),
         start: p.start,
         end: p.end,
         ns: Some(p.end - p.start),

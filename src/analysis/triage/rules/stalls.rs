@@ -36,7 +36,14 @@ fn idle_place(case: &RunContext<'_>, cause: Option<Cause>, slow: &[usize]) -> Op
     let pieces = case.pieces_again(cause?);
     let piece = pieces.iter().filter(within).max_by_key(|p| p.end - p.start)?;
     let ns = piece.end - piece.start;
-    Some(Place { kind: PlaceKind::Window, name: "the longest".to_owned(), start: piece.start, end: piece.end, ns: Some(ns), rank: None })
+    Some(Place {
+        kind: PlaceKind::Window,
+        name: "the longest idle time".to_owned(),
+        start: piece.start,
+        end: piece.end,
+        ns: Some(ns),
+        rank: None,
+    })
 }
 
 /// Some steps take much longer than others that run the same kernels.

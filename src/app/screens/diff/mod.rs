@@ -54,7 +54,15 @@ impl DiffScreen {
         let others: Vec<usize> = (0..session.reports.len()).filter(|&i| i != active).collect();
         match others[..] {
             [] => {
-                let (open, library) = (session.key_label(ActionId::OpenFile), session.key_label(ActionId::Library));
+                let key = |id| session.key_label(id);
+                let (open, library) = (key(ActionId::OpenFile), key(ActionId::Library));
+                let results = session.metrics(active).map_or(0, |m| m.results.len());
+                if results > 1 {
+                    let (result, compare) = (key(ActionId::Metrics), key(ActionId::Compare));
+                    return Response::say(format!(
+                        "only one report is open: {open} opens a second one; {result} opens a result, and {compare} there compares it with another"
+                    ));
+                }
                 Response::say(format!("only one report is open: {open} opens a second one, {library} an earlier run"))
             }
             [other] => Self::in_order(session, other, active),
