@@ -2,7 +2,7 @@
 
 use super::found_files::FileList;
 use super::msg::Effect;
-use super::navigation::{broadcast_to_all, open_files};
+use super::navigation::{broadcast_to_all, open_file};
 use super::overlay::{Item, Overlay, OverlayKind, PickAction, PickList};
 use super::screen::ScreenEvent;
 use super::state::App;
@@ -23,7 +23,7 @@ pub fn show_files(app: &mut App, found: &FileList) -> Vec<Effect> {
         return broadcast_to_all(app, ScreenEvent::Files(found));
     }
     if let Some(file) = &found.named {
-        return open_files(app, vec![file.clone()]);
+        return open_file(app, file);
     }
     if app.over.as_ref().is_some_and(Overlay::takes_text) {
         return Vec::new();

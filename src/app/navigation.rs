@@ -18,7 +18,7 @@ use crate::model::LaunchId;
 use crate::report::timeline::describe;
 use crate::rerun::match_results::Pair;
 use crate::rerun::{Choose, Profiler, Within, shell};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Applies the response of a screen.
 pub fn apply_response(app: &mut App, asked: u64, answer: Response) -> Vec<Effect> {
@@ -485,16 +485,17 @@ pub fn add_reports(app: &mut App, files: Vec<PathBuf>) -> Vec<Effect> {
     vec![Effect::Open(files)]
 }
 
-/// Opens files that the user chose; their programs are not trusted.
-pub fn open_files(app: &mut App, files: Vec<PathBuf>) -> Vec<Effect> {
-    let new: Vec<PathBuf> = files.iter().filter(|f| app.session.find_report(f).is_none()).cloned().collect();
-    new.iter().for_each(|file| app.session.add_report(file));
-    app.ensure_root_screens();
-    if let Some(at) = files.first().and_then(|f| app.session.find_report(f)) {
-        app.session.active = at;
+/// Opens a file that the user chose; its program is not trusted. A report that is open already is only shown.
+pub fn open_file(app: &mut App, file: &Path) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    if app.session.find_report(file).is_none() {
+        app.session.add_report(file);
+        app.ensure_root_screens();
+        effects.push(Effect::Open(vec![file.to_owned()]));
     }
+    app.session.active = app.session.find_report(file).unwrap_or(app.session.active);
     app.close_common();
-    if new.is_empty() { Vec::new() } else { vec![Effect::Open(new)] }
+    effects
 }
 
 /// Opens the changes between two reports.

@@ -239,7 +239,7 @@ fn apply_choice(app: &mut App, choice: PickAction) -> Vec<Effect> {
             None => set_status(app, GONE, true),
         },
         PickAction::Run(what) => run_events::apply_run_choice(app, asked, what),
-        PickAction::OpenFile(path) => navigation::open_files(app, vec![path]),
+        PickAction::OpenFile(path) => navigation::open_file(app, &path),
         PickAction::ListFiles(folder) => vec![Effect::Files { folders: vec![folder], shown: true }],
         PickAction::Changes(before, after) => navigate_to(app, asked, Navigate::Changes { before, after }),
         other => match app.with_screen(asked, |s, cx| s.choose(other, cx)) {

@@ -192,7 +192,7 @@ fn second_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Lin
             // The overview contains the full time breakdown.
             Some(triage) if !on_overview && !report.judges_less_than_shown() => {
                 parts.push(part(4, super::time_breakdown::small_strip(triage, theme)));
-                parts.push(part(2, super::time_breakdown::idle_causes(triage, theme)));
+                parts.push(part(2, super::time_breakdown::idle_causes(triage, !report.shows_steady_state(), theme)));
             }
             None if overview.span.is_some() => {
                 parts.push(part(2, vec![Span::styled("idle gaps >10 µs ", dim), Span::styled(units::format_grouped(overview.gaps), text)]));

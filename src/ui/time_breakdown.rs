@@ -281,19 +281,20 @@ const NAMED: usize = 2;
 
 /// Utilization of the devices over the window, in a few columns.
 pub fn small_strip(triage: &Triage, theme: &Theme) -> Vec<Span<'static>> {
-    level_spans(&strip_columns(&triage.strip, SMALL), theme)
+    let mut spans = vec![Span::styled("GPU ", theme.style(Role::Dim))];
+    spans.extend(level_spans(&strip_columns(&triage.strip, SMALL), theme));
+    spans
 }
 
-/// Largest categories of idle time, in percent of the window.
-pub fn idle_causes(triage: &Triage, theme: &Theme) -> Vec<Span<'static>> {
+/// Largest categories of idle time, in percent of the window, whose name is given if the rest of the line covers more.
+pub fn idle_causes(triage: &Triage, named: bool, theme: &Theme) -> Vec<Span<'static>> {
     let mut idle: Vec<(TimeCategory, f64)> =
         TimeCategory::ALL.into_iter().filter(|p| p.is_idle()).map(|p| (p, triage.part_percent(p))).filter(|p| p.1 >= 1.0).collect();
     idle.sort_by(|a, b| b.1.total_cmp(&a.1));
     if idle.is_empty() {
         return Vec::new();
     }
-    // Name the steady state, because the other figures in the line cover the whole report.
-    let part = triage.length() * 100 < (triage.span.1 - triage.span.0) * 99;
+    let part = named && triage.length() * 100 < (triage.span.1 - triage.span.0) * 99;
     let word = if part { "steady state idle: " } else { "idle: " };
     let mut spans = vec![Span::styled(word, theme.style(Role::Dim))];
     for (at, (part, percent)) in idle.into_iter().take(NAMED).enumerate() {

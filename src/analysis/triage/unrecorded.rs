@@ -30,7 +30,7 @@ pub fn judge_unrecorded(profile: &Profile, findings: &mut Vec<Finding>) {
     let remedy = if damaged {
         "copy the file again: it is damaged or cut off, and what is missing may be in the original".to_owned()
     } else {
-        coverage.recording_advice(&profile.source.tool, profile.maker()).to_owned()
+        coverage.recording_advice(&profile.source.tool, profile.maker())
     };
     let mut letters = remedy.chars();
     let remedy = letters.next().map(|c| c.to_uppercase().collect::<String>() + letters.as_str()).unwrap_or_default();

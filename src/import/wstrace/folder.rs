@@ -1,7 +1,8 @@
 //! Traces of a folder that form one report: those of the processes of one run
 
+use super::file_name::prefix_of_trace;
 use super::key_values::Facts;
-use super::{prefix_of_trace, rotation};
+use super::rotation;
 use crate::import::ImportError;
 use crate::model::units::format_count;
 use crate::model::{Note, NoteKind, Severity};
@@ -14,6 +15,21 @@ const NAMED: usize = 6;
 /// Hosts' clocks differ: runs that follow each other this closely may be one.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(1);
 
+/// Version of the format that is supported.
+pub const FORMAT: u32 = 1;
+
+/// Contents of a file.
+pub struct TraceFile<'a> {
+    pub path: PathBuf,
+    pub bytes: Cow<'a, [u8]>,
+}
+
+/// Files that form one report.
+pub struct Selected<'a> {
+    pub files: Vec<Cow<'a, [u8]>>,
+    pub notes: Vec<Note>,
+}
+
 /// A trace of the folder.
 struct Member<'a> {
     path: &'a Path,
@@ -25,23 +41,27 @@ struct Member<'a> {
 
 /// Removes traces that are copies of others, and returns notes about what was read. Returns an error if the traces are
 /// of runs that followed each other: together, they would have idle times that no run has.
-pub fn select_files<'b>(folder: &Path, files: Vec<(PathBuf, Cow<'b, [u8]>)>) -> Result<(Vec<Cow<'b, [u8]>>, Vec<Note>), ImportError> {
+pub fn select_files<'a>(folder: &Path, files: Vec<TraceFile<'a>>) -> Result<Selected<'a>, ImportError> {
     let members: Vec<Member<'_>> = files
         .iter()
-        .map(|(path, bytes)| Member {
+        .map(|TraceFile { path, bytes }| Member {
             path,
             facts: rotation::facts_of(bytes).unwrap_or_default(),
             size: bytes.len(),
             changed: std::fs::metadata(path).and_then(|m| m.modified()).ok(),
         })
         .collect();
+    let later = members.iter().find_map(|m| Some((m.path, m.facts.number::<u32>("format").filter(|f| *f > FORMAT)?)));
+    if let Some((path, format)) = later {
+        return Err(later_format(path, format));
+    }
     let copies: Vec<Option<usize>> = (0..members.len()).map(|at| original_of(&members, at)).collect();
     if let Some(names) = names_of_runs(&members) {
         let what = format!("a folder with traces of {}", format_count(names.len(), "run"));
         let first: Vec<String> = names.iter().take(NAMED).map(|n| n.display().to_string()).collect();
         return Err(ImportError::refused(folder, what, format!("name one of them: {}", first.join(", "))));
     }
-    let name = |at: usize| files[at].0.strip_prefix(folder).unwrap_or(&files[at].0).display().to_string();
+    let name = |at: usize| files[at].path.strip_prefix(folder).unwrap_or(&files[at].path).display().to_string();
     let list = |all: &[usize]| {
         let rest = if all.len() > NAMED { " …" } else { "" };
         format!("{}{rest}", all.iter().take(NAMED).map(|&at| name(at)).collect::<Vec<_>>().join(", "))
@@ -57,8 +77,8 @@ pub fn select_files<'b>(folder: &Path, files: Vec<(PathBuf, Cow<'b, [u8]>)>) -> 
         notes.push(Note::new(Severity::Info, NoteKind::Tool, text));
     }
     let keep: Vec<bool> = copies.iter().map(Option::is_none).collect();
-    let files = files.into_iter().zip(keep).filter(|(_, keep)| *keep).map(|((_, bytes), _)| bytes).collect();
-    Ok((files, notes))
+    let files = files.into_iter().zip(keep).filter(|(_, keep)| *keep).map(|(file, _)| file.bytes).collect();
+    Ok(Selected { files, notes })
 }
 
 /// Returns the trace of which another one is a copy: both have the same facts, and the original is not shorter.
@@ -95,4 +115,9 @@ fn names_of_runs(members: &[Member<'_>]) -> Option<Vec<PathBuf>> {
         end = end.max(Some(run.changed));
     }
     apart.then(|| runs.into_iter().map(|r| r.name).collect())
+}
+
+/// Error for a trace whose format is newer than this program.
+pub fn later_format(path: &Path, format: u32) -> ImportError {
+    ImportError::refused(path, format!("a trace of a later warpscope (format {format})"), "open it with the version that recorded it")
 }

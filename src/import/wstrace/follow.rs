@@ -3,11 +3,12 @@
 
 use super::blocks::{Block, BlockKind, find_blocks};
 use super::build::{Section, build_profile};
+use super::file_name::numbers_of_trace;
 use super::key_values::Facts;
 use super::process::{Numbers, Process};
+use super::ring_snapshot;
 use super::rows::Rows;
 use super::tail::Tail;
-use super::{numbers_of_trace, ring_snapshot};
 use crate::import::{ImportError, Job, Parts, Wants};
 use crate::launch::open;
 use crate::model::live::Fresh;

@@ -6,6 +6,7 @@ mod build;
 mod counters;
 mod derived_metrics;
 mod empty_trace;
+mod file_name;
 mod folder;
 mod follow;
 mod graph_node_rows;
@@ -42,18 +43,16 @@ use super::ncu::source;
 use super::{Cancel, ImportError, Importer, Input, Job};
 use crate::launch::open;
 use crate::model::{Code, Details, Metrics, Profile, Source};
+pub use file_name::{is_trace_of, prefix_of_trace};
+use folder::{FORMAT, Selected, TraceFile, later_format};
 pub use follow::Follow;
 use notes::Said;
+pub use rotation::SUFFIX;
 pub use server::{add_samples, metrics_prefix};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-
-/// File name suffix of traces.
-pub const SUFFIX: &str = "wstrace";
-/// Version of the format that is supported.
-const FORMAT: u32 = 1;
 
 pub struct WarpscopeTrace;
 
@@ -115,7 +114,7 @@ impl Importer for WarpscopeTrace {
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
-        let (files, mut notes) = folder::select_files(&input.path, read_contents(input)?)?;
+        let Selected { files, mut notes } = folder::select_files(&input.path, read_contents(input)?)?;
         let mut profile = build_profile(&files, input, job)?;
         profile.notes.append(&mut notes);
         server::add_metrics(&mut profile, input);
@@ -127,53 +126,21 @@ impl Importer for WarpscopeTrace {
 /// not store are missing from the result.
 pub fn read_modules(input: &Input, wanted: &[u64]) -> Result<BTreeMap<u64, Vec<u8>>, ImportError> {
     let mut found = BTreeMap::new();
-    for (_, bytes) in read_contents(input)? {
-        pc_sampling::find_modules(&bytes, wanted, &mut found);
+    for file in read_contents(input)? {
+        pc_sampling::find_modules(&file.bytes, wanted, &mut found);
     }
     Ok(found)
 }
 
-/// Returns true for the name of a process id (`12`, or `12-1` of its child) or of a rotated file.
-fn is_number(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_digit()) && text.bytes().all(|b| b.is_ascii_digit() || b == b'-')
-}
-
-/// Returns `12` for `PREFIX.12.wstrace`, and `12.7` if that is rotated; `None` for files of other programs.
-fn numbers_of_trace<'n>(prefix: &str, name: &'n str) -> Option<&'n str> {
-    let numbers = name.strip_prefix(prefix)?.strip_prefix('.')?.strip_suffix(SUFFIX)?.strip_suffix('.')?;
-    (numbers.split('.').count() <= 2 && numbers.split('.').all(is_number)).then_some(numbers)
-}
-
-/// Returns true if a file has the name of a trace of `prefix`.
-pub fn is_trace_of(prefix: &Path, file: &Path) -> bool {
-    let text = |path: &Path| path.file_name().and_then(|n| n.to_str()).map(str::to_owned);
-    let (Some(of), Some(name)) = (text(prefix), text(file)) else { return false };
-    file.parent() == prefix.parent() && numbers_of_trace(&of, &name).is_some()
-}
-
-/// Returns `PREFIX` for `PREFIX.PID.wstrace`, `PREFIX.PID-1.wstrace` and `PREFIX.PID.7.wstrace`. The name
-/// `run.5.12.wstrace` is ambiguous: it may be the trace of process 12 with prefix `run.5`, or file 12 of process 5 with
-/// prefix `run`. The facts in the file decide if it can be read.
-pub fn prefix_of_trace(file: &Path) -> Option<PathBuf> {
-    let name = file.file_name()?.to_str()?.strip_suffix(&format!(".{SUFFIX}"))?;
-    let (head, tail) = name.rsplit_once('.').filter(|(_, tail)| is_number(tail))?;
-    let rotated = head.rsplit_once('.').filter(|(_, pid)| is_number(pid));
-    let prefix = match rotated {
-        Some((before, _)) if rotation::number_of_file(file).is_none_or(|n| Some(n) == tail.parse().ok()) => before,
-        _ => head,
-    };
-    Some(file.with_file_name(prefix))
-}
-
 /// Reads all files of the trace, with their paths.
-fn read_contents(input: &Input) -> Result<Vec<(PathBuf, Cow<'_, [u8]>)>, ImportError> {
+fn read_contents(input: &Input) -> Result<Vec<TraceFile<'_>>, ImportError> {
     // If only the most recent data is kept, the tracer may have deleted a file in the meantime.
     let there = |read: Result<_, ImportError>| match read {
         Err(ImportError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => None,
         other => Some(other),
     };
     let file = |path: &Path| match open::read_regular(path) {
-        Ok(bytes) => Ok((path.to_owned(), Cow::Owned(bytes))),
+        Ok(bytes) => Ok(TraceFile { path: path.to_owned(), bytes: Cow::Owned(bytes) }),
         Err(e) => Err(ImportError::io(path, e)),
     };
     let members = input.members.iter().filter(|m| m.head.starts_with(&blocks::MAGIC));
@@ -181,10 +148,10 @@ fn read_contents(input: &Input) -> Result<Vec<(PathBuf, Cow<'_, [u8]>)>, ImportE
         _ if !input.members.is_empty() => members.filter_map(|m| there(file(&m.path))).collect(),
         Bytes::File(path) => {
             let named = file(path)?;
-            let others = rotation::read_siblings(path, &named.1);
-            Ok([named].into_iter().chain(others.into_iter().map(|(path, bytes)| (path, Cow::Owned(bytes)))).collect())
+            let others = rotation::read_siblings(path, &named.bytes);
+            Ok([named].into_iter().chain(others.into_iter().map(|(path, bytes)| TraceFile { path, bytes: Cow::Owned(bytes) })).collect())
         }
-        Bytes::BuiltIn(bytes) => Ok(vec![(input.path.clone(), Cow::Borrowed(bytes))]),
+        Bytes::BuiltIn(bytes) => Ok(vec![TraceFile { path: input.path.clone(), bytes: Cow::Borrowed(bytes) }]),
     }
 }
 
@@ -193,11 +160,7 @@ fn build_profile(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> Resul
     let (sections, missing) = sections::read_sections(files, input, job)?;
     let newest = sections.iter().filter_map(|s| s.facts.number::<u32>("format")).max().unwrap_or(FORMAT);
     if newest > FORMAT {
-        return Err(ImportError::refused(
-            &input.path,
-            format!("a trace of a later warpscope (format {newest})"),
-            "open it with the version that recorded it",
-        ));
+        return Err(later_format(&input.path, newest));
     }
     let source = Source {
         tool: "trace".to_owned(),

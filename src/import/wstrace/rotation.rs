@@ -3,10 +3,13 @@
 use super::blocks::{BlockKind, find_blocks};
 use super::key_values::Facts;
 use super::rows::Rows;
-use super::{SUFFIX, open};
 use crate::import::Wants;
+use crate::launch::open;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+
+/// File name suffix of traces.
+pub const SUFFIX: &str = "wstrace";
 
 /// Maximum number of other files of a process; the tracer may not have deleted a file that it replaced yet.
 const MOST: usize = 8;

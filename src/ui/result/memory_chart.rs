@@ -33,7 +33,8 @@ pub fn lines(flow: &Flow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     let busiest = flow.busiest_edge().map(|(e, _)| e.metric.clone());
     let way = (columns.saturating_sub(4 * UNIT + 4) / 3).clamp(8, 22);
-    let hit = |h: Option<f64>| h.map_or_else(String::new, |h| format!("hit {}", units::format_whole_percent(h)));
+    // Hits and requests may be counted in different passes, and their ratio be slightly above 100%.
+    let hit = |h: Option<f64>| h.map_or_else(String::new, |h| format!("hit {}", units::format_whole_percent(h.min(100.0))));
     let busy = |b: Option<f64>| b.map_or_else(String::new, |b| format!("busy {}", units::format_whole_percent(b)));
     let boxes = [
         ["SM".to_owned(), String::new(), String::new()],
@@ -104,7 +105,7 @@ pub fn lines(flow: &Flow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
             spans.push(Span::styled(format!("{sectors:>8.1} sectors/request"), theme.style(role)));
         }
         if let Some(hit) = kind.hit {
-            spans.push(Span::styled(format!("  hit {}", units::format_whole_percent(hit)), theme.style(Role::Text)));
+            spans.push(Span::styled(format!("  hit {}", units::format_whole_percent(hit.min(100.0))), theme.style(Role::Text)));
         }
         out.push(Line::from(spans));
     }

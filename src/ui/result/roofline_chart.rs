@@ -311,7 +311,7 @@ fn draw_labels(
         let (wide, y) = (display_width(short), area.y + row as u16);
         let over = (from.min(last)..=last).rev().map(|x| area.x + (SCALE + x) as u16).find(|x| {
             let is_line = |c: char| c == ' ' || ('\u{2800}'..='\u{28ff}').contains(&c) || "─━-=".contains(c);
-            let mut cells = (*x..*x + wide as u16 + 1).filter_map(|x| frame.buffer_mut().cell((x, y)).cloned());
+            let mut cells = (*x..=*x + wide as u16).filter_map(|x| frame.buffer_mut().cell((x, y)).cloned());
             cells.all(|cell| cell.symbol().chars().all(is_line))
         });
         if let Some(x) = over.filter(|_| alone) {

@@ -446,6 +446,9 @@ impl Screen for TimelineScreen {
             ScreenEvent::Done(JobResult::Matches(screen, text, parts, matches)) if *screen == self.serial && text == self.finder.text() => {
                 let first = self.search.as_ref().is_none_or(|s| s.text != *text);
                 self.search = Some(Search { text: text.clone(), matches: Arc::clone(matches), parts: *parts });
+                if first && matches.total == 0 {
+                    return Response::error_message(format!("no event's name contains \"{text}\""));
+                }
                 // Go to the first match at or after the cursor.
                 if first { self.seek_match(cx) } else { Response::none() }
             }
