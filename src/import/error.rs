@@ -17,11 +17,9 @@ pub enum ImportError {
     #[error("{}: truncated: {what}; {next}", path.display())]
     Truncated { path: PathBuf, what: String, next: String },
     /// No importer recognizes the contents.
-    #[error("{}: not a profile that warpscope knows (tried {tried}); it starts with {head}", path.display())]
+    #[error("{}: not a profile that warpscope knows: it starts with {head}; `warpscope help formats` lists what it opens", path.display())]
     Unknown {
         path: PathBuf,
-        /// Names of the formats that were tried.
-        tried: String,
         /// First bytes of the file, as text or in hexadecimal.
         head: String,
     },

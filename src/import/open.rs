@@ -43,8 +43,7 @@ pub static IMPORTERS: &[&dyn Importer] = &[
 const MOST_DEVICES: usize = 4_096;
 
 fn refuse_input(input: &Input) -> ImportError {
-    let tried = IMPORTERS.iter().map(|i| i.name()).collect::<Vec<_>>().join(", ");
-    unsupported::unsupported_error(input, &supported_formats(), &tried)
+    unsupported::unsupported_error(input, &supported_formats())
 }
 
 /// Lists the supported formats in one string: `Nsight Systems SQLite export (.sqlite), …`.

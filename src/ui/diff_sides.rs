@@ -368,6 +368,7 @@ fn utilization_lines(app: &App, screen: &DiffScreen, words: Words, columns: usiz
 
 /// Row of a report's kernel table, by name.
 fn find_group_row<'a>(app: &'a App, report: usize, name: &str) -> Option<&'a GroupRow> {
-    let grouping = app.session.reports.get(report)?.groups.grouping.as_ref()?;
+    // Changes are those of whole runs.
+    let grouping = app.session.reports.get(report)?.whole_grouping()?;
     grouping.rows.iter().find(|r| grouping.by.is_kernel() && r.name == name)
 }

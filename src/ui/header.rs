@@ -118,17 +118,13 @@ fn base_chip(app: &App, report: &Report, on_overview: bool, theme: &Theme) -> Op
     let key = || Span::styled(app.session.key_label(ActionId::Narrow), theme.style(Role::Key));
     let steady = report.steady_window();
     if let Some(window) = report.window {
-        if on_overview && steady == Some(window) {
-            let name = Span::styled("steady state", theme.style(Role::Mark));
-            return Some(part(0, vec![name, Span::styled(" (", dim), key(), Span::styled(" tables: whole run)", dim)]));
-        }
         let name = if steady == Some(window) { "steady state".to_owned() } else { format!("only {}", describe::format_window(window)) };
         return Some(part(
             0,
             vec![Span::styled(name, theme.style(Role::Mark)), Span::styled(" (", dim), key(), Span::styled(" whole run)", dim)],
         ));
     }
-    if on_overview && steady.is_some() {
+    if on_overview && report.judges_less_than_shown() {
         let name = Span::styled("steady state", theme.style(Role::Mark));
         return Some(part(0, vec![name, Span::styled(" (", dim), key(), Span::styled(" on all screens)", dim)]));
     }

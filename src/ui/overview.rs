@@ -14,6 +14,7 @@ use crate::analysis::readable::readable_name;
 use crate::analysis::triage::finding::COMPARE_RANKS;
 use crate::analysis::triage::{Finding, LineTime, PlaceKind, Severity, TimeCategory, Triage, Verdict};
 use crate::app::screens::overview::{self, KERNELS};
+use crate::app::session::Straggler;
 use crate::app::{ActionId, App, Mouse, OverviewScreen, Report};
 use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, units};
@@ -288,7 +289,7 @@ fn of_idle_parts(triage: &Triage, finding: &Finding) -> String {
 fn draw_verdict(
     frame: &mut Frame<'_>,
     rest: &mut Rect,
-    (triage, straggler): (&Triage, Option<(u32, &str)>),
+    (triage, straggler): (&Triage, Option<Straggler<'_>>),
     columns: usize,
     bordered: bool,
     theme: &Theme,
@@ -312,7 +313,7 @@ fn draw_verdict(
         text.push(cut_end(&rest, columns));
     }
     let mut text: Vec<Line<'static>> = text.into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect();
-    if let Some((_, headline)) = straggler {
+    if let Some(Straggler { headline, .. }) = straggler {
         let mut lines = wrap_text(&escape_unsafe(headline), columns);
         // The cause is at the end of the sentence.
         if !bordered && lines.len() > 1 {
@@ -456,15 +457,15 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
 pub fn detail_lines(
     finding: &Finding,
     (begin, base): (Option<i64>, &str),
-    straggler: Option<(u32, &str)>,
+    straggler: Option<Straggler<'_>>,
     columns: usize,
     theme: &Theme,
 ) -> Vec<Line<'static>> {
     let mut f = say::finding_text(finding, base, begin);
-    // The other ranks are open, so replace the advice to open or record them with the result of comparing the ranks.
-    if let Some((_, headline)) = straggler.filter(|_| finding.id.asks_for_ranks()) {
-        f.actions.retain(|action| action != COMPARE_RANKS);
-        f.actions.insert(0, format!("{headline}."));
+    // The other ranks are open, so replace the advice to open or record them with what helps against the slow one.
+    if let Some(Straggler { remedies, .. }) = straggler.filter(|_| finding.id.asks_for_ranks()) {
+        f.actions.retain(|action| action != COMPARE_RANKS && !remedies.contains(action));
+        f.actions.splice(0..0, remedies.iter().cloned());
         f.confirm = Default::default();
     }
     let mut out: Vec<Line<'static>> = Vec::new();
@@ -532,7 +533,7 @@ fn shows_remedies((columns, rows): (u16, u16)) -> bool {
 fn next(app: &App, screen: &OverviewScreen) -> Option<String> {
     let triage = overview::available_triage(app.report()?)?;
     let key = |id| app.session.key_link(id);
-    if let Some((rank, _)) = app.session.straggler().filter(|_| screen.selected == 0) {
+    if let Some(Straggler { rank, .. }) = app.session.straggler().filter(|_| screen.selected == 0) {
         return Some(format!("{} shows the ranks side by side: rank {rank} makes the others wait", key(ActionId::Ranks)));
     }
     let (open, details) = (key(ActionId::Open), key(ActionId::Details));

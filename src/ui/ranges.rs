@@ -183,7 +183,7 @@ fn next(app: &App, screen: &RangesScreen) -> Option<String> {
     }
     let idle = node.idle as f64 / (node.wall.max(1)) as f64;
     let what = if idle >= 0.3 {
-        format!("the GPU is idle for {} of the time that the host spends in this range", units::format_whole_percent(idle * 100.0))
+        format!("the GPU is idle for {} of this range", units::format_whole_percent(idle * 100.0))
     } else {
         let copies = if node.copies > 0 { format!(" and {}", units::format_count(node.copies, "copy")) } else { String::new() };
         let kernels = match (node.kernels, node.collectives) {

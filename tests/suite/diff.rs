@@ -130,3 +130,18 @@ fn a_small_terminal_has_before_and_after() {
     let row = screen.lines().find(|l| l.contains("direct_copy")).unwrap();
     assert!(row.matches(" µs").count() >= 3, "{row}");
 }
+
+/// The steps of one of the runs take 1.35 or 42 ms: their median says nothing about the run.
+#[test]
+fn runs_whose_steps_take_the_same_on_average_are_not_faster() {
+    let file = |name: &str| root().join(format!("fixtures/triage/{name}.sqlite.zst"));
+    let files = [file("two_causes"), file("input_wait")];
+    let mut e = Explorer::open(&files, (120, 40));
+    e.press("D");
+    let screen = e.screen();
+    assert!(screen.contains("mean step 18.4 ms to 18.6 ms") && !screen.contains("faster"), "{screen}");
+    let words: Vec<String> = std::iter::once("diff".to_owned()).chain(files.iter().map(|f| f.display().to_string())).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let said = run(&[&words[..], &["--format", "md"]].concat()).1;
+    assert!(said.contains("mean step: 18.4 ms → 18.6 ms (+1%)") && said.contains("median step: 19.0 ms → 1.35 ms"), "{said}");
+}

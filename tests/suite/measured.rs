@@ -4,7 +4,7 @@ use super::support::{Explorer, read, root};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use warpscope::analysis::hints::diagnosed_kernel;
-use warpscope::analysis::roofline::{Precision, place_result};
+use warpscope::analysis::roofline::{Level, Precision, place_result};
 use warpscope::analysis::triage::{Scope, Verdict, triage_profile};
 use warpscope::model::metrics::MEASURED_LAUNCHES;
 use warpscope::model::{Cancel, LaunchId, Metrics, Profile};
@@ -171,4 +171,33 @@ fn the_explorer_shows_both() {
     explorer.press("]");
     let text = explorer.screen();
     assert!(text.contains("2 of 2") && text.contains("atomic-contention"), "{text}");
+}
+
+/// The peak of device memory that a report with all sections has, and the one derived from the shares of it at which
+/// the kernel read and wrote.
+#[test]
+fn the_peak_of_device_memory_follows_from_its_shares() {
+    let file = |name: &str| read(&root().join(format!("fixtures/{name}"))).unwrap();
+    let peak = |m: &Metrics, result: usize| {
+        let placed = place_result(m, &m.results[result]);
+        placed.traffic.iter().find(|t| t.level == Level::Dram).and_then(|t| t.peak)
+    };
+    for name in ["ncu/full.ncu-rep.zst", "ncu/full_raw.txt.zst", "ncu/full_values.csv.zst"] {
+        let profile = file(name);
+        let metrics = profile.metrics.as_deref().unwrap();
+        let mut without = metrics.clone();
+        for result in &mut without.results {
+            result.values.retain(|(id, _)| *metrics.names[*id as usize] != *"dram__bytes.sum.peak_sustained");
+        }
+        let (collected, derived) = (peak(metrics, 0).unwrap(), peak(&without, 0).unwrap());
+        assert!((derived / collected - 1.0).abs() < 0.002, "{name}: {collected} {derived}");
+    }
+    // Kernels that hardly use device memory take the bytes per cycle of those that do; all are within a percent of the
+    // 4.8 TB/s of an H200.
+    let profile = file("hints/causes_full.ncu-rep.zst");
+    let metrics = profile.metrics.as_deref().unwrap();
+    for result in 0..metrics.results.len() {
+        let peak = peak(metrics, result).unwrap();
+        assert!((4.75e12..4.85e12).contains(&peak), "{result}: {peak}");
+    }
 }

@@ -373,7 +373,7 @@ fn tables_show_the_time_that_the_overview_judges() {
         line.split_whitespace().skip_while(|w| !w.ends_with('%')).take(3).collect::<Vec<_>>().join(" ")
     };
     let overview = e.screen();
-    assert!(overview.contains("steady state (B tables: whole run)"), "{overview}");
+    assert!(overview.contains("steady state (B whole run)"), "{overview}");
     e.press("K");
     let kernels = e.screen();
     assert!(kernels.contains("steady state (B whole run)"), "{kernels}");
@@ -389,8 +389,13 @@ fn tables_show_the_time_that_the_overview_judges() {
     let whole = e.screen();
     assert!(whole.contains("whole run (B steady state)"), "{whole}");
     assert_ne!(figure(&whole, "direct_copy"), figure(&kernels, "direct_copy"));
+    // The overview judges what the tables show.
+    e.press("O");
+    let run = e.screen();
+    assert!(run.contains("whole run (B steady state)") && run.contains("whole run: 25.4 ms"), "{run}");
+    assert_eq!(figure(&run, "direct_copy"), figure(&whole, "direct_copy"));
     // The choice stays.
-    e.press("O K");
+    e.press("K");
     assert!(e.screen().contains("whole run (B steady state)"));
     e.press("B");
     assert_eq!(figure(&e.screen(), "direct_copy"), figure(&kernels, "direct_copy"));
@@ -399,4 +404,28 @@ fn tables_show_the_time_that_the_overview_judges() {
     let screen = e.screen();
     assert!(screen.contains("outside the steady state: all screens show the whole run"), "{screen}");
     assert!(e.app.session.reports[0].window.is_none());
+}
+
+/// A launch of the warm-up keeps its keys while the tables show the steady state: its result, and the command for it.
+#[test]
+fn a_launch_outside_of_the_steady_state_can_be_profiled_again() {
+    let settings = Settings { first: First::Overview, ..Settings::default() };
+    let mut e = Explorer::begin_with(&super::support::demo_files(), (120, 40), settings, |_| {});
+    e.press("K a");
+    assert_eq!(e.app.current_scope(), KeyScope::Hints);
+    e.press("r");
+    assert!(e.app.current_scope() == KeyScope::Rerun && e.screen().contains("--launch-skip"), "{}", e.screen());
+}
+
+/// On idle time, the keys for a kernel are about the one that ends it.
+#[test]
+fn idle_time_offers_the_kernel_that_ends_it() {
+    let settings = Settings { first: First::Overview, ..Settings::default() };
+    let file = root().join("fixtures/triage/input_wait.sqlite.zst");
+    let mut e = Explorer::begin_with(&[file], (120, 40), settings, |_| {});
+    e.press("enter");
+    let screen = e.screen();
+    assert!(screen.contains("goes to the launch after this idle time"), "{screen}");
+    e.press("r");
+    assert!(e.app.current_scope() == KeyScope::Rerun && e.screen().contains("--launch-skip"), "{}", e.screen());
 }

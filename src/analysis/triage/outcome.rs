@@ -203,3 +203,41 @@ pub fn measure_steps(steps: &[Step]) -> Option<StepStats> {
     let mean_period = span.filter(|_| steps.len() >= 4).map(|span| span / (count - 1));
     Some(StepStats { count: lengths.len(), min, max, median: lower_median(lengths)?, period, mean, mean_period })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Steps that follow each other, with the given lengths and the same time between them, ns.
+    fn stats(lengths: &[i64], between: i64) -> StepStats {
+        let mut start = 0;
+        let steps: Vec<Step> = (0..)
+            .zip(lengths)
+            .map(|(number, length)| {
+                let step = Step { start, end: start + length, number };
+                start += length + between;
+                step
+            })
+            .collect();
+        measure_steps(&steps).unwrap()
+    }
+
+    #[test]
+    fn steps_of_two_kinds_are_compared_by_their_mean() {
+        let even = stats(&[1000; 20], 0);
+        let two_kinds = stats(&[[100, 1900]; 10].concat(), 0);
+        assert_eq!((two_kinds.median, two_kinds.mean, even.is_uneven(), two_kinds.is_uneven()), (100, 1000, false, true));
+        assert_eq!(StepTimes::compare(&even, &even), StepTimes { name: "median step", before: 1000, after: 1000 });
+        for (a, b) in [(&even, &two_kinds), (&two_kinds, &even)] {
+            assert_eq!(StepTimes::compare(a, b), StepTimes { name: "mean step", before: 1000, after: 1000 });
+        }
+        // A single outlier does not make steps uneven, and time between steps counts.
+        assert!(!stats(&[&[1000; 50][..], &[3000]].concat(), 0).is_uneven());
+        let apart = stats(&[1000; 20], 500);
+        assert_eq!(StepTimes::compare(&even, &apart), StepTimes { name: "a step every", before: 1000, after: 1500 });
+        let uneven_apart = stats(&[[100, 1900]; 10].concat(), 500);
+        let times = StepTimes::compare(&uneven_apart, &apart);
+        assert_eq!((times.name, times.after), ("a step on average every", 1500));
+        assert!((1400..=1600).contains(&times.before), "{times:?}");
+    }
+}

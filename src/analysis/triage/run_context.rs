@@ -217,7 +217,9 @@ impl<'a> RunContext<'a> {
         if window.0.max(first) >= window.1.min(last) || cancel.is_cancelled() {
             return None;
         }
+        // A window that covers the run is the run.
         let chosen = chosen.is_some();
+        let is_part = chosen && (first < window.0 || window.1 < last);
         let windows = recorded_windows(profile, if windows.is_empty() { vec![window] } else { windows.to_vec() });
         let mut gather = Gather::new(profile, &ops, &host, &steps, (window, &windows), cancel);
         let busy = sweep_windows(ops.iter(), ops.units.len(), &windows, &mut gather);
@@ -272,7 +274,7 @@ impl<'a> RunContext<'a> {
         Some(Self {
             profile,
             terms: Terms::of(profile.is_amd()),
-            base: name_base(chosen, rest.is_none()),
+            base: name_base(is_part, rest.is_none()),
             ops,
             host,
             steps,

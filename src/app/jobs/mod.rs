@@ -55,6 +55,8 @@ pub enum JobRequest {
         timeline: Arc<Timeline>,
         text: String,
     },
+    /// Triage of the whole run, with its warm-up: its time, ns.
+    JudgeRun((i64, i64)),
     /// Triage of a window, ns.
     Judge {
         /// Id of the screen that receives the result.
@@ -219,7 +221,7 @@ impl Work {
             | JobRequest::Timeline(timeline::TimelinePart::Devices)
             | JobRequest::Tree => 0,
             JobRequest::Group(_) | JobRequest::Triage | JobRequest::Timeline(_) => 1,
-            JobRequest::Detail { .. } | JobRequest::Gaps | JobRequest::Judge { .. } => 2,
+            JobRequest::Detail { .. } | JobRequest::Gaps | JobRequest::Judge { .. } | JobRequest::JudgeRun(_) => 2,
             JobRequest::Verdicts | JobRequest::Join { .. } | JobRequest::Work { .. } | JobRequest::Overview => 3,
             JobRequest::Paths | JobRequest::Worths => 4,
         }
@@ -235,6 +237,8 @@ pub enum JobResult {
     Overview(Arc<Overview>, String),
     /// Triage of the run; `None` if nothing ran on a device.
     Triage(Option<Arc<Triage>>),
+    /// Triage of the whole run, with its warm-up.
+    RunJudged(Arc<Triage>),
     Tree(Arc<RangeTree>),
     /// Kernels inside a tree node: screen, node, kernels with time and number of launches (longest first), and a
     /// representative launch of the first kernel with the node's enclosing range, if ncu can see that range.
@@ -288,6 +292,16 @@ impl JobResult {
             Self::Overview(..) | Self::Triage(_) | Self::Tree(_) | Self::Group(_) | Self::Detail(..) | Self::Work(_) | Self::Inside(..)
         )
     }
+}
+
+/// Triage of windows, or of the steady state; `None` if nothing ran on a device, or if canceled.
+fn judge_run(profile: &Profile, windows: Vec<(i64, i64)>, is_run: bool, cancel: &Cancel) -> Option<Arc<Triage>> {
+    let mut found = triage_profile(profile, &Scope { windows, ..Scope::default() }, cancel);
+    // Memory findings apply to the whole run: omit them for a window.
+    if let Some(found) = found.as_mut().filter(|_| is_run) {
+        found.take_memory(crate::analysis::memory::summarize_findings(profile, None, cancel));
+    }
+    found.map(Arc::new)
 }
 
 /// Performs an analysis; returns `None` if it was canceled.
@@ -351,16 +365,15 @@ pub fn perform_work(work: &Work, cancel: &Cancel) -> Option<JobResult> {
         JobRequest::Held { screen, view, device, at } => JobResult::Held(*screen, *device, *at, view.owners_at(*device, *at).into()),
         JobRequest::Ranks(members) => JobResult::Ranks(Arc::new(Ranks::from_members(members))),
         JobRequest::Triage => {
-            let mut found = triage_profile(profile, &Scope { windows: work.window.into_iter().collect(), ..Scope::default() }, cancel);
-            // Memory findings apply to the whole run: omit them for a window.
-            if let Some(found) = found.as_mut().filter(|_| work.window.is_none()) {
-                found.take_memory(crate::analysis::memory::summarize_findings(profile, None, cancel));
-            }
+            let windows: Vec<_> = work.window.into_iter().collect();
+            let is_run = windows.is_empty();
+            let found = judge_run(profile, windows, is_run, cancel);
             if cancel.is_cancelled() {
                 return None;
             }
-            JobResult::Triage(found.map(Arc::new))
+            JobResult::Triage(found)
         }
+        JobRequest::JudgeRun(span) => JobResult::RunJudged(judge_run(profile, vec![*span], true, cancel)?),
         JobRequest::Tree => JobResult::Tree(Arc::new(RangeTree::from_window(profile, work.window, cancel)?)),
         JobRequest::Timeline(part) => JobResult::Timeline(Box::new(timeline::build_part(profile, *part, cancel)?)),
         JobRequest::Worths => JobResult::Worths(Arc::new(Worths::from_profile(profile, cancel))),

@@ -57,11 +57,20 @@ pub struct Fact {
     pub text: String,
 }
 
+/// Rank that makes the others wait.
+#[derive(Clone, Copy, Debug)]
+pub struct Straggler<'a> {
+    pub rank: u32,
+    pub headline: &'a str,
+    pub remedies: &'a [String],
+}
+
 impl Session {
-    /// Rank that makes the others wait, and the sentence about it, if the active report is one of several ranks.
-    pub fn straggler(&self) -> Option<(u32, &str)> {
+    /// Rank that makes the others wait, if the active report is one of several ranks.
+    pub fn straggler(&self) -> Option<Straggler<'_>> {
         let ranks = self.ranks.as_ref().filter(|r| r.job.ranks.len() > 1 && r.reports.contains(&self.active))?;
-        Some((ranks.job.stragglers.first()?.rank, &ranks.job.findings.first()?.headline))
+        let finding = ranks.job.findings.first()?;
+        Some(Straggler { rank: ranks.job.stragglers.first()?.rank, headline: &finding.headline, remedies: &finding.actions })
     }
 
     /// The active report.

@@ -91,6 +91,10 @@ pub struct Report {
     /// Time filter of launches and ranges, ns: start and end (exclusive).
     pub window: Option<(i64, i64)>,
     pub(super) base: BaseScope,
+    /// Triage of the steady state while that of the whole run takes its place, because the user asked for the whole run.
+    pub(super) steady: Option<Arc<Triage>>,
+    /// Triage of the whole run, with its warm-up, once it was asked for.
+    pub(super) run_triage: Option<Arc<Triage>>,
     /// Analysis of the whole run, kept while a time filter is set.
     pub(super) whole: Option<Box<Known>>,
     /// Matches between launches of this timeline and results of other reports in the session.
@@ -143,6 +147,8 @@ impl Report {
             trusted: false,
             part_of: None,
             built_in: false,
+            steady: None,
+            run_triage: None,
             base: if settings.first == First::Overview { BaseScope::SteadyState } else { BaseScope::WholeRun },
             stage: Stage::Reading("opening", 0, 0),
             profile: None,
@@ -253,7 +259,7 @@ impl Report {
         self.detail = None;
         self.asked = None;
         self.tree = None;
-        (self.window, self.whole) = (None, None);
+        (self.window, self.whole, self.steady, self.run_triage) = (None, None, None, None);
         (self.lanes, self.gaps, self.worths) = (Arc::default(), None, Arc::default());
     }
 
@@ -317,6 +323,13 @@ impl Report {
                     self.next = Some(sentence);
                 }
                 effects.extend(self.apply_base_scope(index));
+            }
+            JobResult::RunJudged(found) => {
+                self.run_triage = Some(Arc::clone(found));
+                if self.steady.is_some() && self.window.is_none() {
+                    self.triage = Some(Some(Arc::clone(found)));
+                    self.next = self.verdict_sentence().or(self.next.take());
+                }
             }
             JobResult::Work(work) => self.work = *work,
             JobResult::Tree(tree) => self.tree = Some(Arc::clone(tree)),

@@ -18,6 +18,11 @@ impl Report {
         }
     }
 
+    /// Groups of the whole run, regardless of any time filter.
+    pub fn whole_grouping(&self) -> Option<&Arc<Grouping>> {
+        self.whole.as_ref().map_or(self.groups.grouping.as_ref(), |w| w.grouping.as_ref())
+    }
+
     /// Group and row of a launch: in the groups of the time filter, or else of the whole run.
     pub fn group_of_launch(&self, launch: u32) -> Option<(Arc<Grouping>, usize)> {
         let (profile, paths) = (self.profile.as_deref()?, self.paths.as_deref());
@@ -37,7 +42,20 @@ impl Report {
         } else if window == self.steady_window() {
             self.base = BaseScope::SteadyState;
         }
-        self.set_window(index, window)
+        let mut effects = self.set_window(index, window);
+        effects.extend(self.judge_whole_run(index));
+        effects
+    }
+
+    /// If the user asked for the whole run, puts its triage in the place of that of the steady state.
+    fn judge_whole_run(&mut self, index: usize) -> Vec<Effect> {
+        let steady = self.triage.clone().flatten().filter(|t| t.outside.is_some() && self.window.is_none());
+        let Some(steady) = steady.filter(|_| self.base == BaseScope::WholeRun) else { return Vec::new() };
+        let span = steady.span;
+        self.steady = Some(steady);
+        self.triage = self.run_triage.clone().map(Some);
+        self.next = self.verdict_sentence();
+        if self.triage.is_some() { Vec::new() } else { self.request_work(index, JobRequest::JudgeRun(span)) }
     }
 
     /// Time filter that the user set, ns; the steady state is none.
@@ -60,7 +78,8 @@ impl Report {
 
     /// Triage of the whole run, regardless of any time filter.
     pub fn whole_triage(&self) -> Option<&Arc<Triage>> {
-        self.whole.as_ref().map_or(self.triage.as_ref().and_then(Option::as_ref), |w| w.triage.as_ref())
+        let own = || self.whole.as_ref().map_or(self.triage.as_ref().and_then(Option::as_ref), |w| w.triage.as_ref());
+        self.steady.as_ref().or_else(own)
     }
 
     /// Steady-state window by which the run is evaluated, ns; `None` if that is the whole run.
@@ -70,7 +89,7 @@ impl Report {
 
     /// Returns true if the run is evaluated by its steady state while the tables show the whole run.
     pub fn judges_less_than_shown(&self) -> bool {
-        self.window.is_none() && self.steady_window().is_some()
+        self.window.is_none() && self.steady.is_none() && self.steady_window().is_some()
     }
 
     /// The part of a window in which the devices were in use, from the first operation of the run to the last, ns, so
@@ -85,6 +104,9 @@ impl Report {
     fn set_window(&mut self, index: usize, window: Option<(i64, i64)>) -> Vec<Effect> {
         if window == self.window || self.is_reading() || self.profile.is_none() {
             return Vec::new();
+        }
+        if let Some(steady) = self.steady.take() {
+            self.triage = Some(Some(steady));
         }
         let by = self.groups.by;
         // The old groups stay until the new ones are computed, so that lists do not jump twice.

@@ -47,7 +47,7 @@ pub fn read_metrics(path: &Path, job: &Job<'_>, decimal: Option<Decimal>) -> Res
     // Decompress only reports and text.
     let is_text = |i: &Input| !i.head.contains(&0);
     let knows = |i: &Input| is_report(i) || is_text(i);
-    let refusal = |i: &Input| unsupported::unsupported_error(i, "Nsight Compute reports (.ncu-rep, the output of `ncu`)", "Nsight Compute");
+    let refusal = |i: &Input| unsupported::unsupported_error(i, "Nsight Compute reports (.ncu-rep, the output of `ncu`)");
     let input = Input::open(path, job, Kinds { knows: &knows, salvages: &|_| false, refusal: &refusal })?;
     // Truncated reports can look like text.
     if input.head == b"NVR" {

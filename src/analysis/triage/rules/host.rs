@@ -204,7 +204,7 @@ pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
         format!("the launching thread {awaited}{what}: the GPU is idle for {} of {base}{}", format_share(share), once_suffix(times, long)),
     )
     .with_gain_basis(format!(
-        "the idle time in which the launching thread was blocked outside of {}; work that is there in time takes none of it",
+        "the idle time in which the launching thread was blocked outside of {}; none of it remains if the work is there in time",
         case.terms.gpu.api
     ))
     .with_number("idle while the host waits", idle as f64, "ns")

@@ -49,7 +49,7 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
         Verdict::LaunchBound,
         share,
         format!(
-            "the host cannot launch as fast as the GPU works{at}: idle for {} of {base} while the host issues {} launches per second, {} of idle time for each{}",
+            "the host cannot launch as fast as the GPU works{at}: idle for {} of {base} while the host makes {} launch calls per second, {} of idle time for each{}",
             format_share(share),
             units::format_grouped(rate.round() as i64),
             format_ns(each),
@@ -61,11 +61,11 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
     .with_number("of it after waits, beyond the time for which the GPU was busy", (late > 0).then_some(late as f64), "ns")
     .with_number("times that the GPU ran out of work", gaps as f64, "")
     .with_number("the longest of them", longest as f64, "ns")
-    .with_number("launches a second", rate, "1/s")
+    .with_number("launch calls a second", rate, "1/s")
     .with_number("median duration of a launch call", k.median_cost().map(|n| n as f64), "ns")
     .with_number("median duration of a kernel", k.median_duration().map(|n| n as f64), "ns")
     .with_judged_number("kernels that began within 10 µs of their call", at_once.map(|a| a * 100.0), "%", ("≥", 50.0))
-    .with_number("launches in a step", case.per_step(k.launches), "")
+    .with_number("launch calls in a step", case.per_step(k.launches), "")
     .with_number("launches from the line that launches most", launcher.and_then(|l| l.launching.launches()).map(|n| n as f64), "")
     .with_number("the host's time in its function", launcher.and_then(|l| l.launching.host_ns()).map(|ns| ns as f64), "ns")
     .with_places(spots.places);
