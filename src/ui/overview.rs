@@ -547,8 +547,7 @@ fn next(app: &App, screen: &OverviewScreen) -> Option<String> {
             let to = if overview::opens_timeline(app.report()?, f) {
                 let inside =
                     name(&[PlaceKind::Line, PlaceKind::Range, PlaceKind::Operator]).map_or_else(String::new, |n| format!(": in \"{n}\""));
-                let what = if f.id == Verdict::PeriodicStall { "the slowest step" } else { "where" };
-                format!("shows {what} on the timeline{inside}")
+                format!("shows where on the timeline{inside}")
             } else {
                 format!("goes to {}", name(&[PlaceKind::Kernel]).unwrap_or_else(|| "the kernels".to_owned()))
             };

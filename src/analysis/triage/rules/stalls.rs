@@ -29,7 +29,7 @@ struct Extra {
     ns: i64,
 }
 
-/// Returns the longest idle interval with this cause in the slow steps: it is the best place to look at.
+/// Returns the longest idle interval with this cause in the slowest step: it is the best place to look at.
 fn idle_place(case: &RunContext<'_>, cause: Option<Cause>, slow: &[usize]) -> Option<Place> {
     let steps = &case.steps.list;
     let within = |piece: &&Piece| slow.iter().any(|&i| steps[i].start <= piece.start && piece.start < steps[i].end);
@@ -155,7 +155,7 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
         ns: Some(steps[i].length() - usual),
         rank: None,
     }))
-    .with_places(idle_place(case, fill.cause, &slow))
+    .with_places(idle_place(case, fill.cause, &longest[..1]))
     // If the cause's idle time is mostly in these steps, a separate finding about the cause adds nothing.
     .with_explained(fill.cause.filter(|_| inside).and_then(verdict_of))
     .with_explained(alone.then_some(Verdict::SingleDelay));

@@ -50,11 +50,6 @@ pub fn row_at(triage: &Triage, at: usize) -> Option<OverviewRow<'_>> {
 /// The longest occurrence of a finding, ns. One that spans half of the window or more is a last resort.
 pub fn longest_occurrence(finding: &Finding, window: (i64, i64)) -> Option<(i64, i64)> {
     let short = |p: &&Place| p.end > p.start && (p.end - p.start) * 2 < window.1 - window.0;
-    // Of slow steps, the slowest is the place; idle time in it is only a part.
-    let step = finding.places.iter().find(|p| finding.id == Verdict::PeriodicStall && p.kind == PlaceKind::Step);
-    if let Some(step) = step {
-        return Some((step.start, step.end));
-    }
     let longest = finding.places.iter().filter(short).find(|p| p.kind == PlaceKind::Window);
     let place = longest.or_else(|| finding.places.iter().find(short)).or_else(|| finding.places.iter().find(|p| p.end > p.start));
     place.map(|p| (p.start, p.end))
