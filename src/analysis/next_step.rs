@@ -78,6 +78,7 @@ pub fn next_step_sentence(profile: &Profile, overview: &Overview, kernels: &Grou
         .span
         .map_or(0.0, |(from, to)| measuring_times(profile).covered_length(from, to) as f64 / (to - from).max(1) as f64 * 100.0);
     let idle = overview.idle_percent.map(|i| i - measuring);
+    let timeline = key_of("timeline");
     if let Some(idle) = idle.filter(|&i| i >= IDLE_PERCENT)
         && overview.gaps > 0
     {
@@ -92,7 +93,6 @@ pub fn next_step_sentence(profile: &Profile, overview: &Overview, kernels: &Grou
             "look at what the host does between launches before tuning a kernel".to_owned()
         };
         let subject = if overview.devices_used > 1 { "each GPU is on average idle" } else { "the GPU is idle" };
-        let timeline = key_of("timeline");
         if measuring > 0.0 {
             return format!(
                 "{timeline} shows when: {subject} for {idle:.0}% of the time from the first operation to the last, not counting {measuring:.0}% in which counters were measured: {why}"
@@ -104,7 +104,6 @@ pub fn next_step_sentence(profile: &Profile, overview: &Overview, kernels: &Grou
             Nanos(overview.gap_ns)
         );
     }
-    let timeline = key_of("timeline");
     let copies = overview.copy_percent.unwrap_or(0.0);
     if copies > overview.busy_percent.unwrap_or(0.0) && copies >= COPY_PERCENT {
         let pageable = if overview.pageable_copies > 0 { " (some from pageable memory: pin it)" } else { "" };

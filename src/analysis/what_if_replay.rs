@@ -124,7 +124,7 @@ impl Worth {
             return "what limits the run is its launches, not its duration".to_owned();
         }
         match self.saves.map(|(least, most)| (least * 100.0, most * 100.0)).filter(|(_, most)| *most >= 0.5) {
-            Some((least, most)) if least < 0.5 => format!("this change makes the run at most {most:.0}% shorter"),
+            Some((least, most)) if least < 0.5 && most >= 1.0 => format!("this change makes the run at most {most:.0}% shorter"),
             Some((least, most)) if most - least < 1.0 => format!("this change makes the run {most:.0}% shorter"),
             Some((least, most)) => format!("this change makes the run {least:.0}–{most:.0}% shorter"),
             None if critical < 0.5 => "without it, the run would not be shorter".to_owned(),
@@ -132,25 +132,11 @@ impl Worth {
         }
     }
 
-    /// Formats the effect as a sentence.
+    /// Formats the effect as a sentence: the kernel's share of the run, and the bound.
     pub fn describe_effect(&self) -> String {
-        let (share, critical) = (self.share * 100.0, self.critical * 100.0);
+        let share = self.share * 100.0;
         let part = if share < 0.5 { "less than 1%".to_owned() } else { format_whole_percent(share) };
-        if self.launches.is_some() {
-            return format!("{part} of the run; what limits the run is its launches, not its duration");
-        }
-        let run = if critical < 0.5 {
-            format!("{part} of the run; without it, the run would not be shorter")
-        } else {
-            format!("{part} of the run; at most {} of the run to gain", format_whole_percent(critical))
-        };
-        match self.saves.map(|(least, most)| (least * 100.0, most * 100.0)) {
-            None => run,
-            Some((_, most)) if most < 0.5 => run,
-            Some((least, most)) if least < 0.5 && most >= 1.0 => format!("{run}; this change saves at most {most:.0}% of the run"),
-            Some((least, most)) if most - least < 1.0 => format!("{run}; this change saves {most:.0}% of the run"),
-            Some((least, most)) => format!("{run}; this change saves {least:.0}–{most:.0}% of the run"),
-        }
+        format!("{part} of the run; {}", self.describe_bound())
     }
 }
 

@@ -4,7 +4,7 @@ use crate::import::folder::FoundReport;
 use std::path::PathBuf;
 
 /// Reports that were found in folders.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct FileList {
     /// The first folder is the one whose parent can be listed next.
     pub folders: Vec<PathBuf>,

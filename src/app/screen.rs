@@ -222,30 +222,16 @@ pub enum ScreenEvent<'a> {
     /// The pinned metrics changed.
     Pins,
     /// Details of a result.
-    Details {
-        from: usize,
-        result: usize,
-        outcome: &'a Result<Arc<Details>, String>,
-    },
+    Details { from: usize, result: usize, outcome: &'a Result<Arc<Details>, String> },
     /// The code of a result.
-    Code {
-        from: usize,
-        result: usize,
-        outcome: &'a Result<Arc<Code>, String>,
-    },
+    Code { from: usize, result: usize, outcome: &'a Result<Arc<Code>, String> },
     /// Lines of a source file.
-    SourceText {
-        file: &'a Arc<str>,
-        outcome: &'a Result<Arc<[String]>, String>,
-    },
+    SourceText { file: &'a Arc<str>, outcome: &'a Result<Arc<[String]>, String> },
     /// Contents of a profiler's result, to compare with the selected launches.
-    Verified {
-        selects: &'a [Selects],
-        found: &'a Result<Vec<ProfiledResult>, String>,
-    },
-    /// Runs of the library, and the current time in milliseconds since 1970.
+    Verified { selects: &'a [Selects], found: &'a Result<Vec<ProfiledResult>, String> },
     /// Reports of the current folder, which nobody asked to be shown.
     Files(&'a FileList),
+    /// Runs of the library, and the current time in milliseconds since 1970.
     Library(&'a Result<(Vec<Run>, i64), String>),
     /// Last lines printed by a run of the library, and the gains that its hints predicted, as titles and descriptions.
     Printed(i64, &'a [String], &'a [(&'static str, String)]),

@@ -19,7 +19,7 @@ pub fn list_files(named: &[PathBuf], shown: bool) -> Result<FileList, String> {
             Ok(meta) if meta.is_dir() => {}
             Ok(_) => {
                 let named = folders.pop();
-                return Ok(FileList { folders, reports: Vec::new(), cut: false, now_ms: now_ms(), shown, named });
+                return Ok(FileList { folders, shown, named, ..FileList::default() });
             }
             Err(e) => return Err(format!("{}: {e}", path.display())),
         }

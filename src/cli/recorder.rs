@@ -192,7 +192,9 @@ impl Recorder {
             }),
             Effect::Files { folders, shown } => self.spawn_work(move || match list_files(&folders, shown) {
                 Ok(found) => Msg::Files(Box::new(found)),
-                Err(text) => Msg::Trouble(text),
+                Err(text) if shown => Msg::Trouble(text),
+                // The current folder may be gone or unreadable; nobody asked for it.
+                Err(_) => Msg::Files(Box::default()),
             }),
             Effect::Printed(id) => self.spawn_work(move || {
                 let lines = || Ok::<_, LibraryError>(tail::last_lines(&Library::open()?.run_folder(id), PRINTED));

@@ -123,7 +123,7 @@ pub fn columns() -> Vec<ChangeColumn> {
             .on_screen(9),
         ChangeColumn::new("delta_ns", "change", Unit::NsChange, "change of the total duration", |r| Value::Int(r.total_change()))
             .weighing()
-            .on_screen(11),
+            .on_screen(10),
         ChangeColumn::new("delta_percent", "in %", Unit::PercentChange, "change of the total duration, relative to the first run", |r| {
             Value::maybe_real(r.total_change_percent())
         })
@@ -143,7 +143,7 @@ pub fn columns() -> Vec<ChangeColumn> {
         ChangeColumn::new("step_delta_ns", "step change", Unit::NsChange, "change of the time in a step", |r| {
             step_time(r, |s| s.after - s.before)
         })
-        .on_screen(10),
+        .on_screen(11),
         ChangeColumn::new(
             "step_delta_percent",
             "in %",

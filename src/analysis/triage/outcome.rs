@@ -56,7 +56,7 @@ const UNEVEN: f64 = 1.1;
 /// Time that a step takes in each of two runs, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepTimes {
-    /// What is compared, such as `median step`.
+    /// Name of the compared times, such as `median step`.
     pub name: &'static str,
     pub before: i64,
     pub after: i64,

@@ -111,7 +111,7 @@ actions! {
     Narrow("narrow",
         &["B"],
         KeyScope::Timed,
-        "show only the steady state on all screens, in the timeline what is marked or in view; again: the whole run",
+        "switch all screens between the steady state and the whole run; in the timeline, narrow them to what is marked or in view",
         Some((6, "narrow")),
     ),
     FindEvent("find-event", &["/"], Timeline, "find events by name in all rows", Some((2, "find"))),

@@ -111,11 +111,9 @@ impl Session {
 
     /// Adds reports of the user's own runs, whose programs are trusted.
     pub fn add_reports(&mut self, files: &[PathBuf]) {
-        for file in files {
-            let mut report = Report::new(file.clone(), &self.settings);
-            report.trusted = true;
-            self.reports.push(report);
-        }
+        let first = self.reports.len();
+        files.iter().for_each(|file| self.add_report(file));
+        self.reports[first..].iter_mut().for_each(|report| report.trusted = true);
     }
 
     /// Adds a second report for the measurements in a report's file and returns its index.

@@ -114,11 +114,10 @@ pub struct Report {
 }
 
 /// Time that the screens of a report show unless the user chooses a window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BaseScope {
     /// The steady state once it is known, so that the tables agree with the verdict.
     SteadyState,
-    #[default]
     WholeRun,
 }
 

@@ -70,10 +70,8 @@ impl Report {
 
     /// Returns true if all screens show the steady state, and the launch is not in it.
     pub fn is_outside_steady_state(&self, launch: u32) -> bool {
-        let Some(((from, to), profile)) = self.window.filter(|_| self.chosen_window().is_none()).zip(self.profile.as_ref()) else {
-            return false;
-        };
-        !(from..to).contains(&profile.launches.start(launch as usize))
+        let known = self.window.filter(|_| self.shows_steady_state()).zip(self.profile.as_ref());
+        known.is_some_and(|((from, to), profile)| !(from..to).contains(&profile.launches.start(launch as usize)))
     }
 
     /// Triage of the whole run, regardless of any time filter.

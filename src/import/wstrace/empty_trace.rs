@@ -329,7 +329,7 @@ mod tests {
         Facts::read(&mut Cursor::new(&bytes)).unwrap()
     }
 
-    /// Of a rotated trace, the seconds that were kept may be idle, or be in other files.
+    /// The seconds that a rotated trace kept may be idle, or be in other files.
     #[test]
     fn idle_seconds_at_the_end_are_told_from_missing_files() {
         let facts = facts(&[("pid", "7"), ("kept_ms", "25000"), ("cupti", "0")]);

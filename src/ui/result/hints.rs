@@ -228,7 +228,7 @@ impl Draw<'_> {
         if subject.failed {
             out.push(Line::styled("ncu could not profile this launch: it failed, or was never run.", self.theme.style(Role::Warn)));
         } else if let Some(collect) = subject.sections_to_collect() {
-            // What ncu itself found in it is better than nothing.
+            // The findings of ncu itself are better than none.
             if let Some((title, percent)) = self.first_ncu_rule() {
                 let text = format!("ncu's rule: {} (est. speedup {})", escape_unsafe(title), units::format_whole_percent(percent));
                 out.extend(wrap_text(&text, self.columns).into_iter().map(|l| Line::styled(l, self.theme.style(Role::Title))));

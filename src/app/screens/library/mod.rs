@@ -101,11 +101,11 @@ impl LibraryScreen {
     /// Opens the reports of the selected run, or its output if it has none.
     fn open_selected(&self, cx: &ScreenContext<'_>) -> Response {
         // An empty library offers the reports of the folder, or else the demo.
-        if self.runs.as_ref().is_some_and(Vec::is_empty) && cx.session.reports.is_empty() && self.files.is_some() {
-            return Response::effect(Effect::Files { folders: vec![PathBuf::from(".")], shown: true });
-        }
         if self.runs.as_ref().is_some_and(Vec::is_empty) && cx.session.reports.is_empty() {
-            return Navigate::Demo.into();
+            return match self.files {
+                Some(_) => Response::effect(Effect::Files { folders: vec![PathBuf::from(".")], shown: true }),
+                None => Navigate::Demo.into(),
+            };
         }
         let Some(run) = self.selected_run() else { return Response::error_message(NO_RUN) };
         let files: Vec<PathBuf> =
