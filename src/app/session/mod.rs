@@ -112,8 +112,12 @@ impl Session {
     /// Adds reports of the user's own runs, whose programs are trusted.
     pub fn add_reports(&mut self, files: &[PathBuf]) {
         let first = self.reports.len();
-        files.iter().for_each(|file| self.add_report(file));
-        self.reports[first..].iter_mut().for_each(|report| report.trusted = true);
+        for file in files {
+            self.add_report(file);
+        }
+        for report in self.reports.iter_mut().skip(first) {
+            report.trusted = true;
+        }
     }
 
     /// Adds a second report for the measurements in a report's file and returns its index.
