@@ -69,7 +69,10 @@ impl Loop {
                 is(&functions, s.activity)
             })
             .collect();
-        assert!(all.len() >= 10, "{} samples", all.len());
+        // Of a loop that got no processor, too few: it fits nothing, and is run again.
+        if all.len() < 10 {
+            return f64::NAN;
+        }
         all.iter().filter(|&&yes| yes).count() as f64 / all.len() as f64
     }
 
@@ -142,10 +145,11 @@ fn activities_lines_and_verdicts_are_those_of_the_loop() {
     ];
     let check = |kind: &str, run: &Loop, (function, verdict, text, activity): (&str, Verdict, &str, Activity)| {
         let triage = run.triage();
-        let first = triage.verdict().unwrap();
         let lines = triage.host_time.list_lines();
-        let line = &lines[0];
-        let number = line.frame.line.unwrap() as usize;
+        // A loop that got no processor can be without samples or without a finding.
+        let (Some(first), Some(line)) = (triage.verdict(), lines.first()) else { return Err(format!("{kind}: no finding")) };
+        let number = line.frame.line.unwrap_or_default() as usize;
+        let text_of_line = number.checked_sub(1).and_then(|n| source.lines().nth(n)).unwrap_or_default();
         // Before Python 3.11, `time.sleep` calls `select`.
         let same = |a: Activity| a == activity || (activity, a) == (Activity::Sleep, Activity::Poll);
         // All idle time of the host is accounted for.
@@ -154,8 +158,8 @@ fn activities_lines_and_verdicts_are_those_of_the_loop() {
         let facts = [
             (first.id == verdict && first.headline.contains(function), first.headline.clone()),
             (&*line.frame.function == function, line.label()),
-            (source.lines().nth(number - 1).unwrap().contains(text), format!("line {number}")),
-            (same(triage.host_time.main_activity(&[Cause::Compute, Cause::Wait]).unwrap()), "another activity".to_owned()),
+            (text_of_line.contains(text), format!("line {number}")),
+            (triage.host_time.main_activity(&[Cause::Compute, Cause::Wait]).is_some_and(same), "another activity".to_owned()),
             ((sum - idle).abs() <= idle / 50, format!("{sum} of {idle}")),
         ];
         facts.into_iter().find(|f| !f.0).map_or(Ok(()), |f| Err(format!("{kind}: {}", f.1)))
