@@ -113,7 +113,7 @@ int cuptiSubscribe(void** s, void* f, void* user) {
   const char* c = getenv("MOCK_CORRELATION");
   if (c) correlation = (uint32_t)strtoul(c, NULL, 10);
   if (getenv("MOCK_KERNEL_NS")) kernel_ns = strtoull(getenv("MOCK_KERNEL_NS"), NULL, 10);
-  if (getenv("MOCK_TRUTH")) truth = fopen(getenv("MOCK_TRUTH"), "a");
+  if (!truth && getenv("MOCK_TRUTH")) truth = fopen(getenv("MOCK_TRUTH"), "a");
   *(void**)&heard = f;
   *s = (void*)1;
   say("subscribed\n");

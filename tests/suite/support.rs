@@ -3,9 +3,11 @@
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use rusqlite::Connection;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::SystemTime;
 use tempfile::TempDir;
 use warpscope::app::{App, Effect, Msg, Settings, jobs, update};
 use warpscope::cli::details;
@@ -125,8 +127,24 @@ pub struct Explorer {
 }
 
 impl Explorer {
+    /// Opened once by each test for the same files and size, since what is computed on opening takes the longest.
     pub fn open(files: &[PathBuf], size: (u16, u16)) -> Self {
-        Self::open_with(files, size, Settings::default())
+        type Opened = Vec<(Vec<(PathBuf, Option<SystemTime>)>, (u16, u16), Explorer)>;
+        thread_local!(static OPENED: RefCell<Opened> = const { RefCell::new(Vec::new()) });
+        let modified = |file: &PathBuf| std::fs::metadata(file).and_then(|m| m.modified()).ok();
+        let files: Vec<_> = files.iter().map(|file| (file.clone(), modified(file))).collect();
+        let copy = |from: &Self| Self { copied: from.copied.clone(), saved: from.saved.clone(), asked: from.asked.clone(), ..from.fork() };
+        OPENED.with_borrow_mut(|opened| {
+            if let Some(known) = opened.iter().find(|o| o.0 == files && o.1 == size) {
+                return copy(&known.2);
+            }
+            let paths: Vec<PathBuf> = files.iter().map(|f| f.0.clone()).collect();
+            let new = Self::open_with(&paths, size, Settings::default());
+            let first = copy(&new);
+            opened.truncate(3);
+            opened.insert(0, (files, size, new));
+            first
+        })
     }
 
     pub fn open_with(files: &[PathBuf], size: (u16, u16), settings: Settings) -> Self {
