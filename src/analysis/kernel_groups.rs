@@ -393,6 +393,12 @@ impl Grouping {
         self.row_of.get(value.min(self.row_of.len().checked_sub(1)?)).filter(|&&r| r != u32::MAX).map(|&r| r as usize)
     }
 
+    /// Rows with the names of some rows of another grouping by the same criterion; `None` if one is missing.
+    pub fn rows_named(&self, other: &Self, rows: &[usize]) -> Option<Vec<usize>> {
+        let row_of = |row: &usize| self.rows.iter().position(|own| Some(&own.name) == other.rows.get(*row).map(|r| &r.name));
+        rows.iter().map(row_of).collect::<Option<Vec<_>>>().filter(|_| self.by == other.by)
+    }
+
     /// Launches of a row, in launch order.
     pub fn row_launches(&self, profile: &Profile, paths: Option<&Paths>, row: usize) -> Vec<u32> {
         let n = u32::try_from(profile.launches.len()).unwrap_or(u32::MAX);

@@ -2,6 +2,7 @@
 
 use super::invocation::Nth;
 use super::kernel_group_detail::{Counted, sort_counts};
+use super::median_launch::median_launch;
 use super::table::Sort;
 use super::table::launches::{LAUNCH, sort_launches};
 use super::{Grouping, Paths, Stats, series};
@@ -216,9 +217,8 @@ fn build_list(
     // Among launches of equal duration, take the first.
     out.slowest = rows.iter().rev().max_by_key(|r| duration(r)).map(|r| r.0);
     out.fastest = rows.iter().min_by_key(|r| duration(r)).map(|r| r.0);
-    let middle = out.stats.as_ref().and_then(|s| s.median).unwrap_or_default();
-    let off = |r: &(u32, u32)| (duration(r) as f64 - middle).abs();
-    out.median = rows.iter().min_by(|a, b| off(a).total_cmp(&off(b))).map(|r| r.0);
+    let all: Vec<u32> = rows.iter().map(|r| r.0).collect();
+    out.median = median_launch(profile, &all);
     out.rows = rows;
     Some(out)
 }

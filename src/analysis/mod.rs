@@ -27,6 +27,7 @@ pub mod launch_list;
 pub mod live;
 pub mod live_results;
 pub mod mann_whitney;
+pub mod median_launch;
 pub mod memory;
 pub mod memory_chart;
 pub mod metric;

@@ -128,7 +128,7 @@ impl Worth {
             Some((least, most)) if most - least < 1.0 => format!("this change makes the run {most:.0}% shorter"),
             Some((least, most)) => format!("this change makes the run {least:.0}–{most:.0}% shorter"),
             None if critical < 0.5 => "without it, the run would not be shorter".to_owned(),
-            None => format!("without it, the run would be at most {} shorter", format_whole_percent(critical)),
+            None => format!("without it, the run would be about {} shorter", format_whole_percent(critical)),
         }
     }
 

@@ -19,6 +19,7 @@ use crate::report::timeline::describe;
 use crate::rerun::match_results::Pair;
 use crate::rerun::{Choose, Profiler, Within, shell};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Applies the response of a screen.
 pub fn apply_response(app: &mut App, asked: u64, answer: Response) -> Vec<Effect> {
@@ -410,6 +411,14 @@ fn open_rerun(app: &mut App, asked: u64, run: bool, in_place: bool) -> Vec<Effec
         (None, _) => return set_status(app, "this result matches no launch in the timeline: select a launch there", true),
     };
     let Some((grouping, _)) = selection.group else { return set_status(app, "no kernel is selected", true) };
+    // The same launch as on the command line, which knows no steady state.
+    let (grouping, rows) = match (report.whole_grouping(), &choose) {
+        (Some(whole), Choose::Median) if report.shows_steady_state() => match whole.rows_named(&grouping, &rows) {
+            Some(rows) => (Arc::clone(whole), rows),
+            None => (grouping, rows),
+        },
+        _ => (grouping, rows),
+    };
     let id = app.push(at, |id| {
         let mut screen = RerunScreen::new(grouping, rows, choose, id);
         if let Some(range) = selection.inside {

@@ -7,7 +7,7 @@ use crate::analysis::GroupBy;
 use crate::analysis::diff::{self, DiffRow};
 use crate::analysis::diff_steps::compare_lengths;
 use crate::analysis::readable::readable_name;
-use crate::analysis::triage::{self, Scope};
+use crate::analysis::triage::{self, Scope, StepTimes};
 use crate::import::Wants;
 use crate::model::Cancel;
 use crate::report::{self, PageFormat};
@@ -30,8 +30,8 @@ pub struct DiffArgs {
     /// Only groups whose name contains TEXT (in any case).
     #[arg(long, value_name = "TEXT")]
     pub filter: Option<String>,
-    /// Exit with code 1 if the total kernel time grew by more than PCT percent. Both reports are timelines, or both of
-    /// counters: another pair is refused.
+    /// Exit with code 1 if the kernel time, or the time of a step, grew by more than PCT percent. Both reports are
+    /// timelines, or both of counters: another pair is refused.
     #[arg(long, value_name = "PCT", value_parser = parse_percent)]
     pub fail_above: Option<f64>,
     /// Output format [default: table on a terminal, else csv].
@@ -88,10 +88,19 @@ pub fn print_diff(args: &DiffArgs, nsys: Option<PathBuf>) -> Result<(), Failure>
         PageFormat::Csv => report::diff::print_csv(out, &rows, width),
         PageFormat::Page(renderer) => report::diff::document(&found, &rows, judged).write(out, renderer, width),
     })?;
-    match (args.fail_above, found.total_change_percent()) {
-        (Some(most), Some(percent)) if percent > most => {
-            Err(Failure::found(format!("kernel time grew by {percent:.1}%, more than {most}%")))
-        }
-        _ => Ok(()),
+    let Some(most) = args.fail_above else { return Ok(()) };
+    // Totals of runs of different length are of different amounts of work: compare those of a step, if there are any.
+    let kernel_time = match found.step_totals {
+        Some((was, is)) => (was > 0.0).then(|| ("kernel time a step", (is - was) / was * 100.0)),
+        None => found.total_change_percent().map(|percent| ("kernel time", percent)),
+    };
+    let steps = judged.and_then(|(was, is)| was.step_stats().zip(is.step_stats())).map(|(was, is)| StepTimes::compare(&was, &is));
+    let step = steps.filter(|t| t.before > 0).map(|t| ("the time of a step", (t.after - t.before) as f64 / t.before as f64 * 100.0));
+    let compared: Vec<(&str, f64)> = step.into_iter().chain(kernel_time).collect();
+    if let Some((what, percent)) = compared.iter().find(|(_, percent)| *percent > most) {
+        return Err(Failure::found(format!("{what} grew by {percent:.1}%, more than {most}%")));
     }
+    let changes: Vec<String> = compared.iter().map(|(what, percent)| format!("{what} changed by {percent:+.1}%")).collect();
+    print::note(&format!("{}, within the limit of {most}%", changes.join(", ")));
+    Ok(())
 }

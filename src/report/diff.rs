@@ -100,21 +100,23 @@ fn step_changes(was: &Triage, is: &Triage) -> Vec<String> {
     lines
 }
 
-/// The comparison for people: totals, changed kernels, predicted gains, and changes in the judged time.
+/// The comparison for people: changes in the judged time, totals, changed kernels, and predicted gains.
 pub fn document<'a>(diff: &Diff, rows: &[&'a DiffRow], judged: Option<(&Triage, &Triage)>) -> Document<'a> {
     let table = RowsBlock { columns: changes::readable_columns(diff.steps.is_some()), rows: rows.to_vec() };
-    let mut blocks = vec![Block::Text(totals_sentence(diff)), Block::Rows(Box::new(table))];
-    let predictions = prediction_lines(rows);
-    if !predictions.is_empty() {
-        blocks.push(Block::List(predictions));
-    }
+    let mut blocks = Vec::new();
+    // The run first: its kernels may be faster while it is slower.
     if let Some((was, is)) = judged {
         let list = |t: &Triage| if t.findings.is_empty() { "none".to_owned() } else { finding_ids(t).join(", ") };
-        let mut lines = breakdown_changes(was, is);
-        lines.extend(step_changes(was, is));
+        let mut lines = step_changes(was, is);
+        lines.extend(breakdown_changes(was, is));
         lines.extend(line_changes(was, is));
         lines.push(format!("findings: {} → {}", list(was), list(is)));
         blocks.push(Block::List(lines));
+    }
+    blocks.extend([Block::Text(totals_sentence(diff)), Block::Rows(Box::new(table))]);
+    let predictions = prediction_lines(rows);
+    if !predictions.is_empty() {
+        blocks.push(Block::List(predictions));
     }
     Document { blocks }
 }

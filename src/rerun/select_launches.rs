@@ -2,6 +2,7 @@
 
 use super::nvtx::{self, Cover, RangeName};
 use crate::analysis::invocation;
+use crate::analysis::median_launch::median_launch;
 use crate::model::{KernelId, LaunchId, Profile};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,13 +23,10 @@ pub fn slowest(profile: &Profile, launches: &[LaunchId], n: usize) -> Vec<Launch
     by_time
 }
 
-/// Returns the launch whose duration is nearest to the median; in a tie, the earliest.
+/// Returns the launch with the median duration (see [`median_launch`]).
 pub fn median(profile: &Profile, launches: &[LaunchId]) -> Option<LaunchId> {
-    let mut durations: Vec<i64> = launches.iter().map(|l| profile.launches.duration(l.0 as usize)).collect();
-    let stats = crate::analysis::Stats::from_values(&mut durations)?;
-    let middle = stats.median.unwrap_or_default();
-    let off = |l: &&LaunchId| (profile.launches.duration(l.0 as usize) as f64 - middle).abs();
-    launches.iter().min_by(|a, b| off(a).total_cmp(&off(b))).copied()
+    let rows: Vec<u32> = launches.iter().map(|l| l.0).collect();
+    median_launch(profile, &rows).map(LaunchId)
 }
 
 /// Returns, for each process, the launch that has `nth` earlier launches of the same function.

@@ -125,8 +125,15 @@ fn kind_lines(kernels: &[KernelTime], profile: &Profile, columns: usize, ascii: 
 /// Time on the host: with and without a GPU at work, and in the ranges inside.
 fn draw_host_time(frame: &mut Frame<'_>, area: Rect, row: &RangeRow<'_>, theme: &Theme) {
     let node = row.node;
+    let panel = Panel::new(vec![Span::styled("Time on the host", theme.style(Role::Title))]);
+    if node.count == 0 {
+        let inner = panel.draw(frame, area, true, theme);
+        let text = "Not in the shown time: the host left these ranges before the GPU ran what was launched in them.";
+        let lines = wrap_text(text, usize::from(inner.width)).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim)));
+        return draw_lines(frame, inner, lines.collect());
+    }
     let note = vec![Span::styled(Nanos(node.wall).to_string(), theme.style(Role::Dim))];
-    let inner = Panel::new(vec![Span::styled("Time on the host", theme.style(Role::Title))]).note(note).draw(frame, area, true, theme);
+    let inner = panel.note(note).draw(frame, area, true, theme);
     let columns = usize::from(inner.width);
     let wall = node.wall.max(1) as f64;
     let share = |ns: i64| (ns as f64 / wall).clamp(0.0, 1.0);

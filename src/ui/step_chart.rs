@@ -17,8 +17,11 @@ use ratatui::text::{Line, Span};
 pub const LEAST: u16 = 7;
 /// Minimum number of steps for a useful chart.
 const LEAST_STEPS: usize = 4;
-/// Maximum height of the columns.
+/// Maximum height of the columns, and that of columns which are all about as high.
 const MOST_ROWS: usize = 24;
+const EVEN_ROWS: usize = 6;
+/// Ratio of the longest step to the median one up to which all columns are about as high.
+const EVEN: f64 = 1.2;
 /// Blocks by their height in eighths.
 const LEVELS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 
@@ -49,9 +52,10 @@ fn columns_of(steps: &[Step], idle: &[(i64, Option<TimeCategory>)], columns: usi
 
 /// A cell of a column: the heights in eighths, from the cell's lower edge, of the busy time and of the whole step.
 fn cell((busy, total): (usize, usize), column: Column, theme: &Theme) -> Span<'static> {
-    let kernels = theme.style(Role::Part(TimeCategory::Kernels));
+    // Kernels, copies or collectives: of none of them the colour.
+    let busy_style = theme.style(Role::Bar);
     let idle = theme.style(Role::Part(column.cause.unwrap_or(TimeCategory::Other)));
-    let Some(colour) = idle.fg.filter(|_| kernels.fg.is_some()) else {
+    let Some(colour) = idle.fg.filter(|_| busy_style.fg.is_some()) else {
         // Without colours, a shade stands for idle time.
         return Span::styled(
             match (busy, total) {
@@ -59,14 +63,14 @@ fn cell((busy, total): (usize, usize), column: Column, theme: &Theme) -> Span<'s
                 (_, 4..) => "░",
                 _ => " ",
             },
-            kernels,
+            busy_style,
         );
     };
     match (busy, total) {
         (0, _) => Span::styled(LEVELS[total], Style::default().fg(colour)),
-        (1..8, 8) => Span::styled(LEVELS[busy], kernels.bg(colour)),
+        (1..8, 8) => Span::styled(LEVELS[busy], busy_style.bg(colour)),
         // A cell has two colours, one of which is the background above the step.
-        _ if busy * 2 >= total => Span::styled(LEVELS[busy], kernels),
+        _ if busy * 2 >= total => Span::styled(LEVELS[busy], busy_style),
         _ => Span::styled(LEVELS[total], Style::default().fg(colour)),
     }
 }
@@ -74,7 +78,8 @@ fn cell((busy, total): (usize, usize), column: Column, theme: &Theme) -> Span<'s
 /// Draws the panel over the upper part of the area that it needs, and removes that part.
 pub fn draw(frame: &mut Frame<'_>, area: &mut Rect, triage: &Triage, theme: &Theme) {
     let Some(stats) = triage.step_stats() else { return };
-    let rows = usize::from(area.height.saturating_sub(3)).min(MOST_ROWS);
+    let even = stats.max as f64 <= stats.median as f64 * EVEN;
+    let rows = usize::from(area.height.saturating_sub(3)).min(if even { EVEN_ROWS } else { MOST_ROWS });
     let place = split_top(area, u16::try_from(rows + 3).unwrap_or(area.height));
     let (dim, noun) = (theme.style(Role::Dim), step_noun(triage));
     let title = vec![
@@ -127,12 +132,13 @@ mod tests {
         let column = Column { length: 16, idle: 8, cause: Some(TimeCategory::Launching) };
         let theme = library.theme("dark", ColorMode::True).unwrap();
         let colour = |part| theme.style(Role::Part(part)).fg;
+        let busy_colour = theme.style(Role::Bar).fg;
         let at = |busy, total| cell((busy, total), column, &theme);
-        assert_eq!((at(8, 8).content.as_ref(), at(8, 8).style.fg), ("█", colour(TimeCategory::Kernels)));
+        assert_eq!((at(8, 8).content.as_ref(), at(8, 8).style.fg), ("█", busy_colour));
         let border = at(3, 8);
         assert_eq!(
             (border.content.as_ref(), border.style.fg, border.style.bg),
-            ("▃", colour(TimeCategory::Kernels), colour(TimeCategory::Launching))
+            ("▃", busy_colour, colour(TimeCategory::Launching))
         );
         assert_eq!((at(0, 5).content.as_ref(), at(0, 5).style.fg), ("▅", colour(TimeCategory::Launching)));
         let mono = library.theme("mono", ColorMode::None).unwrap();

@@ -4,6 +4,7 @@ use super::amd::{self, Amd};
 use super::rule_context::Case;
 use super::{Confirm, Depth, Facts, Hint, Sure, diagnose};
 use crate::analysis::Family;
+use crate::analysis::median_launch::median_launch;
 use crate::model::{Kernel, Metrics, Nanos, Profile, ResultKind, Vendor};
 use std::collections::BTreeMap;
 
@@ -239,12 +240,7 @@ pub fn list_places(profile: &Profile) -> Vec<Place> {
     let duration = |l: u32| profile.launches.duration(l as usize);
     let mut kernels: Vec<(i64, u32)> = launches
         .into_values()
-        .map(|mut rows| {
-            let total = rows.iter().map(|&l| duration(l)).sum();
-            let middle = (rows.len() - 1) / 2;
-            let (_, median, _) = rows.select_nth_unstable_by_key(middle, |&l| (duration(l), l));
-            (total, *median)
-        })
+        .filter_map(|rows| Some((rows.iter().map(|&l| duration(l)).sum(), median_launch(profile, &rows)?)))
         .collect();
     kernels.sort_by_key(|k| (std::cmp::Reverse(k.0), k.1));
     kernels.into_iter().map(|(_, launch)| Place::Launch(launch)).collect()

@@ -372,15 +372,16 @@ impl<'a> Builder<'a> {
             busy.push(op.start, op.end);
         }
         let busy = Covered::from_intervals(&busy);
-        let Some((first, last)) = busy.span() else { return };
+        if busy.span().is_none() {
+            return;
+        }
         let mut open = std::mem::take(&mut self.of_process);
         for &(row, instance) in self.by_thread.iter().flatten() {
             let range = self.profile.ranges.get(row as usize);
             open.push((clamp_time(range.start), clamp_time(range.end), self.instances[instance as usize].node));
         }
-        // Time before the first and after the last operation is not idle: the work has not started or is done.
         for (start, end, node) in open {
-            if let Some((start, end)) = self.clip_to_window(start.max(first), end.min(last)).filter(|(start, end)| start < end) {
+            if let Some((start, end)) = self.clip_to_window(start, end).filter(|(start, end)| start < end) {
                 self.nodes[node as usize].idle += end - start - busy.length_within(start, end);
             }
         }

@@ -1,5 +1,6 @@
 //! Nodes of the range tree, and queries on them.
 
+use crate::analysis::median_launch::median_launch;
 use crate::model::{KernelId, Profile, RangeKind, RangeOrigin};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -106,13 +107,9 @@ impl RangeTree {
 
     /// Returns the launch with the median duration among a kernel's launches inside a node.
     pub fn median_launch(&self, profile: &Profile, node: u32, kernel: KernelId) -> Option<u32> {
-        let mut of: Vec<(i64, u32)> = (0..)
-            .zip(self.of_launch.iter())
-            .filter(|(row, n)| profile.launches.kernel(*row as usize) == kernel && self.is_inside(**n, node))
-            .map(|(row, _)| (profile.launches.duration(row as usize), row))
-            .collect();
-        let middle = of.len().checked_sub(1)? / 2;
-        Some(of.select_nth_unstable(middle).1.1)
+        let inside = |(row, n): &(u32, &u32)| profile.launches.kernel(*row as usize) == kernel && self.is_inside(**n, node);
+        let rows: Vec<u32> = (0..).zip(self.of_launch.iter()).filter(inside).map(|(row, _)| row).collect();
+        median_launch(profile, &rows)
     }
 
     /// Returns true if a node is `ancestor` or inside it.

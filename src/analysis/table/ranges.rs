@@ -66,6 +66,11 @@ pub fn node_label(n: &Node) -> String {
 
 type RangeColumn<'p> = Column<RangeRow<'p>>;
 
+/// A time on the host; absent for ranges that were not open in the shown time, of which only the work on a GPU is in it.
+fn on_host<'a>(r: &RangeRow<'_>, ns: i64) -> Value<'a> {
+    Value::maybe_int(Some(ns).filter(|_| r.node.count > 0))
+}
+
 /// Columns, in order. `counted` is true if some nodes have floating-point work.
 pub fn columns<'p>(counted: bool) -> Vec<RangeColumn<'p>> {
     const MACHINE: Outputs = Outputs::CSV.with(Outputs::JSON);
@@ -81,7 +86,7 @@ pub fn columns<'p>(counted: bool) -> Vec<RangeColumn<'p>> {
         RangeColumn::new("count", "count", Unit::Count, "number of ranges", |r| Value::int(r.node.count))
             .only(MACHINE)
             .sorted(Sort::descending("count", 'c')),
-        RangeColumn::new("wall_ns", "host", Unit::Ns, "time on the host", |r| Value::Int(r.node.wall))
+        RangeColumn::new("wall_ns", "host", Unit::Ns, "time on the host", |r| on_host(r, r.node.wall))
             .priority(1)
             .on_screen(8)
             .sorted(Sort::descending("host", 'h')),
@@ -94,7 +99,7 @@ pub fn columns<'p>(counted: bool) -> Vec<RangeColumn<'p>> {
         )
         .on_screen(8)
         .sorted(GPU_BUSY),
-        RangeColumn::new("gpu_idle_ns", "GPU idle", Unit::Ns, "time on the host in which no GPU worked", |r| Value::Int(r.node.idle))
+        RangeColumn::new("gpu_idle_ns", "GPU idle", Unit::Ns, "time on the host in which no GPU worked", |r| on_host(r, r.node.idle))
             .priority(2)
             .on_screen(8)
             .sorted(GPU_IDLE),
@@ -117,17 +122,17 @@ pub fn columns<'p>(counted: bool) -> Vec<RangeColumn<'p>> {
         RangeColumn::new("collectives", "NCCL", Unit::Count, "kernels of collectives launched inside", |r| Value::int(r.node.collectives))
             .priority(8)
             .on_screen(6),
-        RangeColumn::new("self_ns", "self", Unit::Ns, "time on the host outside of inner ranges", |r| Value::Int(r.node.own))
+        RangeColumn::new("self_ns", "self", Unit::Ns, "time on the host outside of inner ranges", |r| on_host(r, r.node.own))
             .priority(5)
             .on_screen(8)
             .sorted(Sort::descending("self", 'f')),
         RangeColumn::new("avg_ns", "avg", Unit::Ns, "mean time on the host", |r| {
-            Value::Real(r.node.wall as f64 / r.node.count.max(1) as f64)
+            Value::maybe_real(Some(r.node.wall as f64 / r.node.count as f64).filter(|_| r.node.count > 0))
         })
         .priority(3)
         .on_screen(8),
-        RangeColumn::new("min_ns", "min", Unit::Ns, "shortest time on the host", |r| Value::Int(r.node.min)).priority(9).on_screen(8),
-        RangeColumn::new("max_ns", "max", Unit::Ns, "longest time on the host", |r| Value::Int(r.node.max)).priority(6).on_screen(8),
+        RangeColumn::new("min_ns", "min", Unit::Ns, "shortest time on the host", |r| on_host(r, r.node.min)).priority(9).on_screen(8),
+        RangeColumn::new("max_ns", "max", Unit::Ns, "longest time on the host", |r| on_host(r, r.node.max)).priority(6).on_screen(8),
         RangeColumn::new("flops", "FLOPs", Unit::Count, "floating-point operations of the operators with recorded shapes", |r| {
             Value::maybe_real(Some(r.node.flops).filter(|f| *f > 0.0))
         })

@@ -25,6 +25,8 @@ pub struct Steps {
 
 /// Steps at the beginning of the run are warm-up if they take more than this multiple of the median.
 const WARM_UP: f64 = 1.5;
+/// Minimum share of the run for fewer than `LEAST_STEPS` steps.
+const FEW_STEPS: f64 = 0.5;
 /// Repetitions with more than this multiple of the median kernel count may contain several steps.
 const MANY: i64 = 8;
 /// Minimum share of the kernels in repetitions above `MANY` for the detected steps to be rejected.
@@ -40,6 +42,11 @@ impl Steps {
             .map(|(number, &start)| Step { start, end: starts.get(number as usize + 1).copied().unwrap_or(end), number })
             .collect();
         steps.retain(|s| s.end > s.start);
+        // A step or two do not stand for a run of which they are a small part.
+        let length: i64 = steps.iter().map(Step::length).sum();
+        if steps.len() < LEAST_STEPS && (length as f64) < FEW_STEPS * (span.1 - span.0) as f64 {
+            return Self::default();
+        }
         let mut left_out = Vec::new();
         if let Some(first) = steps.first() {
             left_out.extend(before_first_step(profile, span.0, first.start));

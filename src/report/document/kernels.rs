@@ -4,6 +4,7 @@ use super::block::{Block, Picture, Table};
 use super::svg::{Svg, WIDTH};
 use crate::analysis::hints::{Severity, Subject, diagnosed_kernel};
 use crate::analysis::labels::cut_end;
+use crate::analysis::median_launch::median_launch;
 use crate::analysis::roofline::{Level, Plot};
 use crate::analysis::{GroupBy, Grouping};
 use crate::model::{Metrics, Nanos, Profile, units};
@@ -45,7 +46,7 @@ pub fn of_launches(profile: &Profile) -> Vec<Block<'static>> {
     }
     let mut commands = Vec::new();
     for row in rows.iter().take(AGAIN) {
-        let Some(launch) = median_launch(profile, row.kernel.map(|k| k.0)) else { continue };
+        let Some(launch) = launch_of_kernel(profile, row.kernel.map(|k| k.0)) else { continue };
         let made = plan(profile, &Target::Launches(vec![crate::model::LaunchId(launch)]), &Options::default()).ok();
         commands.extend(made.and_then(|p| p.commands.into_iter().next()).and_then(|c| Block::command(c.argv())));
     }
@@ -56,12 +57,11 @@ pub fn of_launches(profile: &Profile) -> Vec<Block<'static>> {
     out
 }
 
-/// The launch of a kernel with the median duration; of two middle launches, the longer one.
-fn median_launch(profile: &Profile, kernel: Option<u32>) -> Option<u32> {
+/// The launch of a kernel with the median duration.
+fn launch_of_kernel(profile: &Profile, kernel: Option<u32>) -> Option<u32> {
     let launches = &profile.launches;
-    let mut all: Vec<u32> = (0_u32..).take(launches.len()).filter(|&r| Some(launches.kernel(r as usize).0) == kernel).collect();
-    all.sort_by_key(|&r| (launches.duration(r as usize), r));
-    all.get(all.len() / 2).copied()
+    let all: Vec<u32> = (0_u32..).take(launches.len()).filter(|&r| Some(launches.kernel(r as usize).0) == kernel).collect();
+    median_launch(profile, &all)
 }
 
 fn duration(metrics: &Metrics, s: &Subject) -> i64 {

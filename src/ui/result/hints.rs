@@ -156,20 +156,16 @@ impl Draw<'_> {
                     return if hint.bound.is_empty() { Vec::new() } else { self.labelled_lines("at best", &hint.bound, Role::Dim) };
                 }
                 // Without an estimate, the gain in the heading is this upper bound: add only the reason for it.
-                let mut out = match hint.details.gain.expected {
+                // The basis of the stake is left out: it is about this cause alone, with the rest of the kernel as it is, and
+                // would be a second figure for the same gain.
+                match hint.details.gain.expected {
                     Some(_) => self.labelled_lines(
                         "at most",
                         &format!("{:.0}%: {}", whole_percent(hint.details.gain.at_most), hint.limit_text()),
                         Role::Dim,
                     ),
                     None => self.labelled_lines("since", hint.limit_text(), Role::Dim),
-                };
-                // Add the bound that applies if only this cause were removed. Show only its text: a percentage would be
-                // a second figure for the same gain.
-                if !hint.bound.is_empty() {
-                    out.extend(self.labelled_lines("basis", &hint.bound, Role::Dim));
                 }
-                out
             }
             Row::Evidence(i, e) => {
                 self.find_hint(*i).and_then(|h| h.evidence.get(*e)).map(|e| vec![self.evidence_line(e)]).unwrap_or_default()

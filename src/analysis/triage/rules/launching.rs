@@ -22,6 +22,8 @@ const SURE_BELOW_NS: f64 = 30_000.0;
 
 /// Minimum number of launches for more than a possible finding; with fewer, a single slow call can distort the rate.
 const FEW: u64 = 50;
+/// Share of the idle time before loads below which the time inside module calls is stated.
+const IN_CALLS: f64 = 0.5;
 
 /// The GPU is idle while the host launches kernels one by one.
 pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
@@ -190,9 +192,15 @@ pub fn code_compilation(case: &RunContext<'_>) -> Option<Finding> {
             format_share(share)
         ),
         None => format!(
-            "JIT compilation or module loading stalls the GPU: idle for {} of {base} before {}",
+            "JIT compilation or module loading stalls the GPU: idle for {} of {base} before {}{}",
             format_share(share),
-            units::format_count(loads, "load")
+            units::format_count(loads, "load"),
+            // The rest is assumed.
+            if host > 0 && (host as f64) < IN_CALLS * idle as f64 {
+                format!("; only {} of that is inside module calls", format_ns(host as f64))
+            } else {
+                String::new()
+            }
         ),
     };
     let finding = Finding::new(Verdict::Compilation, share, headline)
