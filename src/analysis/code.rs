@@ -137,7 +137,13 @@ pub fn build_listing(metrics: &Metrics, result: usize, details: &Details, code: 
         out.instructions.sort_by(|a, b| compare_hotness(&a.counts, &b.counts).then(a.address.cmp(&b.address)));
     }
     if out.instructions.is_empty() {
-        out.remarks.push("no per-instruction values in this result: collect --section SourceCounters".to_owned());
+        let totals = metrics.names.iter().any(|n| n.contains("pcsamp"));
+        let text = if totals {
+            "SourceCounters was collected, but the report has only its totals: the values of single instructions are missing"
+        } else {
+            "no values of single instructions in this result: collect --section SourceCounters"
+        };
+        out.remarks.push(text.to_owned());
     } else if out.samples == 0.0 {
         out.remarks.push("no PC samples in this result: ranked by executions".to_owned());
     }

@@ -15,6 +15,7 @@ use crate::analysis::triage::finding::COMPARE_RANKS;
 use crate::analysis::triage::{Finding, LineTime, PlaceKind, Severity, TimeCategory, Triage, Verdict};
 use crate::app::screens::overview::{self, KERNELS};
 use crate::app::session::Straggler;
+use crate::app::session::kernel_lead::KernelLead;
 use crate::app::{ActionId, App, Mouse, OverviewScreen, Report};
 use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, units};
@@ -30,9 +31,16 @@ const BESIDE: u16 = 110;
 const SENTENCE: usize = 32;
 /// Maximum number of headline lines.
 const HEADLINE: usize = 3;
+/// Share of the judged time from which a rank that delays the others comes first, whatever else limits this one.
+const UNLIKE: f64 = 0.05;
 
-/// Minimum width of a kernel name.
+/// Width of a kernel's bar.
+const BAR: usize = 8;
+/// Minimum width of a kernel name, and that beside a diagnosis without a bar.
 const NAME: usize = 20;
+const SHORT_NAME: usize = 16;
+/// Maximum width of a diagnosis, with the gap before it.
+const HINT: usize = 24;
 /// Number of program lines to show.
 const LINES: usize = 3;
 
@@ -57,7 +65,8 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
     let mut rest = area;
     let columns = usize::from(area.width.saturating_sub(4));
     let title_room = usize::from(area.width.saturating_sub(if bordered { 6 } else { 2 }));
-    draw_verdict(frame, &mut rest, (triage, app.session.straggler()), columns, bordered, theme);
+    let lead = Lead { straggler: app.session.straggler(), kernel: report.kernel_lead() };
+    draw_verdict(frame, &mut rest, (triage, lead), columns, bordered, theme);
     let time = super::time_breakdown::lines(triage, columns, rest.height, view.ascii, theme);
     let height = u16::try_from(time.len()).unwrap_or(0) + edge;
     let heading = "Where the time went";
@@ -286,15 +295,65 @@ fn of_idle_parts(triage: &Triage, finding: &Finding) -> String {
     format!(", of the {all:.0}% idle: {}", names.join(" and "))
 }
 
+/// What limits the run more than the first finding of the report itself.
+struct Lead<'a> {
+    straggler: Option<Straggler<'a>>,
+    kernel: Option<KernelLead>,
+}
+
+/// Draws the panel of what limits the run: glyph with its colour, name, gain and certainty, and the sentences.
+fn draw_lead(
+    frame: &mut Frame<'_>,
+    rest: &mut Rect,
+    ((glyph, role), name, gain, sure): ((&'static str, Role), String, String, &'static str),
+    mut sentences: Vec<String>,
+    (columns, bordered): (usize, bool),
+    theme: &Theme,
+) {
+    let title = vec![
+        part(0, vec![Span::styled(format!("{glyph} {name}"), theme.style(role))]),
+        part(1, vec![Span::styled(gain, theme.style(Role::Title))]),
+        part(0, vec![Span::styled(format!("  {sure}"), theme.style(Role::Dim))]),
+    ];
+    let title = fit_parts(title, &Span::raw(""), columns).spans;
+    let last = sentences.pop();
+    let most = if bordered { HEADLINE } else { HEADLINE - 1 };
+    if sentences.len() > most {
+        let end = sentences.split_off(most - 1).join(" ");
+        sentences.push(cut_end(&end, columns));
+    }
+    let text = sentences.into_iter().map(|l| Line::styled(l, theme.style(Role::Text)));
+    let text: Vec<Line<'static>> = text.chain(last.map(|l| Line::styled(l, theme.style(Role::Dim)))).collect();
+    let height = u16::try_from(text.len()).unwrap_or(1) + if bordered { 2 } else { 1 };
+    let inner = draw_panel(frame, split_top(rest, height), title, bordered, theme);
+    draw_lines(frame, inner, text);
+}
+
 fn draw_verdict(
     frame: &mut Frame<'_>,
     rest: &mut Rect,
-    (triage, straggler): (&Triage, Option<Straggler<'_>>),
+    (triage, lead): (&Triage, Lead<'_>),
     columns: usize,
     bordered: bool,
     theme: &Theme,
 ) {
     let Some(finding) = triage.verdict() else { return };
+    // A rank that delays the others, or a kernel that promises more, comes before the first finding of the report itself.
+    let straggler = lead.straggler.filter(|s| s.finding.stake >= finding.stake.min(UNLIKE));
+    let beside = |headline: String| {
+        let own = format!("besides: {}: {}", finding.id.id(), finding.headline);
+        [wrap_text(&escape_unsafe(&headline), columns), vec![cut_end(&escape_unsafe(&own), columns)]].concat()
+    };
+    if let Some(Straggler { finding, headline, .. }) = straggler {
+        let gain = format!("  up to {} of the judged time", units::format_whole_percent(finding.gain_percent()));
+        let title = (severity_glyph(finding.severity), finding.id.id().to_owned(), gain, finding.sure.as_str());
+        return draw_lead(frame, rest, title, beside(headline.to_owned()), (columns, bordered), theme);
+    }
+    if let Some(KernelLead { kernel, hint, gain }) = lead.kernel {
+        let gain = format!("  up to {} of {}", units::format_whole_percent(gain * 100.0), triage.base);
+        let title = (severity_glyph(hint.severity), hint.id.id().to_owned(), gain, "measured");
+        return draw_lead(frame, rest, title, beside(format!("{kernel}: {}", hint.headline)), (columns, bordered), theme);
+    }
     let (glyph, role) = severity_glyph(finding.severity);
     let healthy = finding.severity == Severity::Healthy || finding.stake == 0.0 || finding.id == Verdict::GpuBound;
     let gain =
@@ -312,15 +371,7 @@ fn draw_verdict(
         let rest = text.split_off(HEADLINE - 1).join(" ");
         text.push(cut_end(&rest, columns));
     }
-    let mut text: Vec<Line<'static>> = text.into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect();
-    if let Some(Straggler { headline, .. }) = straggler {
-        let mut lines = wrap_text(&escape_unsafe(headline), columns);
-        // The cause is at the end of the sentence.
-        if !bordered && lines.len() > 1 {
-            lines = vec![cut_end(&lines.join(" "), columns)];
-        }
-        text.extend(lines.into_iter().map(|l| Line::styled(l, theme.style(Role::Warn))));
-    }
+    let text: Vec<Line<'static>> = text.into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect();
     let height = u16::try_from(text.len()).unwrap_or(1) + if bordered { 2 } else { 1 };
     let inner = draw_panel(frame, split_top(rest, height), title, bordered, theme);
     draw_lines(frame, inner, text);
@@ -423,10 +474,14 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
     let listed = || triage.kernels.iter().take(KERNELS).filter_map(|k| Some((k, function(k.0)?)));
     let hinted = listed().filter_map(|(_, k)| hint(&readable_name(k))).map(display_width).max().map_or(0, |w| w + 2);
     // If there is no room for the names, drop less important columns first.
-    let room = wide.saturating_sub(3 + 9 + 6);
-    let columns = [(9, 9, hinted), (0, 9, hinted), (0, 0, hinted), (0, 0, 0)];
-    let (counts, times, hints) = columns.into_iter().find(|c| room >= NAME + c.0 + c.1 + c.2).unwrap_or_default();
-    let name = room.saturating_sub(counts + times + hints);
+    let room = wide.saturating_sub(2 + BAR + 8);
+    // A diagnosis says more than a bar.
+    let hinted = hinted.min(HINT);
+    let columns = [(BAR, 9, 9, hinted), (BAR, 0, 9, hinted), (BAR, 0, 0, hinted), (0, 0, 0, hinted), (BAR, 0, 0, 0)];
+    let least = |bars: usize| if bars == 0 { SHORT_NAME } else { NAME };
+    let fits = |c: &(usize, usize, usize, usize)| room + BAR >= least(c.0) + c.0 + c.1 + c.2 + c.3;
+    let (bars, counts, times, hints) = columns.into_iter().find(fits).unwrap_or((BAR, 0, 0, 0));
+    let name = (room + BAR).saturating_sub(bars + counts + times + hints);
     for (y, (at, ((_, ns, count), k))) in (0..area.height).zip(listed().enumerate().skip(top)) {
         let percent = units::format_percent(*ns as f64 / total.max(1) as f64 * 100.0);
         let number = format!("×{}", units::format_grouped(*count));
@@ -441,11 +496,13 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
             Span::styled(align_left(&labels::cut_label(&escape_unsafe(&readable_name(k)), name), name), theme.style(text)),
             Span::raw(" "),
         ];
-        spans.extend(bar(*ns as f64 / most as f64, 8, theme.style(Role::Part(part)), theme));
+        if bars > 0 {
+            spans.extend(bar(*ns as f64 / most as f64, BAR, theme.style(Role::Part(part)), theme));
+        }
         spans.push(Span::styled(align_right(&percent, 7), theme.style(Role::Title)));
         spans.push(Span::styled(align_right(&Nanos(*ns).to_string(), times), theme.style(Role::Text)));
         spans.push(Span::styled(align_right(&number, counts), theme.style(Role::Dim)));
-        let hint = hint(&readable_name(k)).map_or_else(String::new, |h| format!("  {h}"));
+        let hint = hint(&readable_name(k)).map_or_else(String::new, |h| format!("  {}", cut_end(h, hints.saturating_sub(2))));
         spans.push(Span::styled(align_left(&hint, hints), theme.style(Role::Text)));
         let rect = Rect { y: area.y + y, height: 1, ..area };
         frame.render_widget(Line::from(spans), rect);
@@ -535,6 +592,9 @@ fn next(app: &App, screen: &OverviewScreen) -> Option<String> {
     let key = |id| app.session.key_link(id);
     if let Some(Straggler { rank, .. }) = app.session.straggler().filter(|_| screen.selected == 0) {
         return Some(format!("{} shows the ranks side by side: rank {rank} makes the others wait", key(ActionId::Ranks)));
+    }
+    if let Some(lead) = app.report().and_then(Report::kernel_lead).filter(|_| screen.selected == 0) {
+        return Some(format!("{} goes to the kernels: {} has the most to gain", key(ActionId::Kernels), cut_middle(&lead.kernel, 40)));
     }
     let (open, details) = (key(ActionId::Open), key(ActionId::Details));
     Some(match overview::row_at(triage, screen.selected)? {

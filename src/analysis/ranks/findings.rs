@@ -4,11 +4,12 @@ use super::exposed_communication;
 use super::job_result::{Job, Late, Straggler};
 use super::nccl;
 use super::rank_identity::format_ranges;
+use crate::analysis::labels::cut_label;
 use crate::analysis::triage::finding::{LEAST_SHARE, OUTRANKS_HEALTHY};
 use crate::analysis::triage::text::format_ns;
 use crate::analysis::triage::{Finding, Place, PlaceKind, Sure, Verdict};
 use crate::model::digest::Digest;
-use crate::model::units::format_share;
+use crate::model::units::{format_grouped, format_share};
 use std::collections::BTreeMap;
 
 /// Verdicts that concern the ranks of a job as a whole.
@@ -28,6 +29,8 @@ const FEW: i64 = 4;
 /// Fraction of the lateness that a rank's additional kernel time must reach for computing to be the cause. Less than 1,
 /// because one delay can cause several waits, which add up to more than the delay itself.
 const BY_KERNELS: f64 = 0.25;
+/// Maximum width of a kernel's name in a finding.
+const KERNEL: usize = 48;
 /// Fraction of the lateness that additional idle time in one function must reach for the function to be named. Less
 /// than 1, because one delay can cause several waits, and work queued earlier may partly hide it.
 const BY_LINE: f64 = 0.25;
@@ -188,12 +191,12 @@ fn judge_stragglers(all: &[Digest], job: &mut Job, span: f64, total: i64, findin
     }
     let mut because = String::new();
     for (row, late) in worst {
-        let (why, more, text) = late_cause(all, job, row, late);
+        let cause = late_cause(all, job, row, late);
+        job.stragglers.push(Straggler { rank: job.ranks[row].rank, why: cause.why, late });
         if because.is_empty() {
-            because = text;
-            findings.push(straggler_finding(all, job, (row, late), (why, more), share, &because, total));
+            findings.push(straggler_finding(all, job, (row, late), &cause, share, total));
+            because = cause.text;
         }
-        job.stragglers.push(Straggler { rank: job.ranks[row].rank, why, late });
     }
     if let (Some(finding), Some(times), 1) = (findings.first_mut(), times, job.stragglers.len()) {
         finding.headline = format!("{}; it is late {times} times, at even distances, and not in between", finding.headline);
@@ -261,9 +264,18 @@ fn late_slice_share(job: &Job, digest: usize) -> f64 {
     own.iter().filter(|&&o| o as f64 >= mean * 0.25 && o > 0).count() as f64 / waited.max(1) as f64
 }
 
-/// Returns the reason why a rank is late, the additional kernel time compared with its peers in ns, and the reason in
-/// words.
-fn late_cause(all: &[Digest], job: &Job, row: usize, late: i64) -> (Late, i64, String) {
+/// The reason why a rank is late.
+struct LateCause {
+    why: Late,
+    /// Additional kernel time compared with its peers, ns.
+    more: i64,
+    text: String,
+    /// True if the rank launches a kernel more often than its peers: its work differs.
+    does_more: bool,
+}
+
+/// Returns the reason why a rank is late.
+fn late_cause(all: &[Digest], job: &Job, row: usize, late: i64) -> LateCause {
     let member = &job.ranks[row];
     let own = &all[member.digest];
     // Peers are the ranks of the largest common group; other ranks, such as other pipeline stages or experts, do
@@ -288,7 +300,11 @@ fn late_cause(all: &[Digest], job: &Job, row: usize, late: i64) -> (Late, i64, S
     let more = kernels(member.digest) - others.get(others.len() / 2).copied().unwrap_or_else(|| kernels(member.digest));
     if more as f64 >= BY_KERNELS * late as f64 {
         let of = if alike { "in the whole report" } else { "in the steps that all reports hold" };
-        return (Late::Compute, more, format!("its GPU computes {} longer than the others, {of}", format_ns(more as f64)));
+        let text = format!("its GPU computes {} longer than the others, {of}", format_ns(more as f64));
+        let work = more_launches(all, member.digest, &peers, more).filter(|_| alike);
+        let does_more = work.is_some();
+        let text = work.map_or_else(|| text.clone(), |work| format!("{text}, {work}"));
+        return LateCause { why: Late::Compute, more, text, does_more };
     }
     let not = [Verdict::GpuBound.id(), Verdict::CommBound.id(), Verdict::CommExposed.id()];
     let text = match own.findings.iter().find(|f| !not.contains(&f.id.as_str())) {
@@ -300,7 +316,30 @@ fn late_cause(all: &[Digest], job: &Job, row: usize, late: i64) -> (Late, i64, S
         Some((line, more)) => format!("{text}: its GPU is idle {} longer than the others' while it is in {line}", format_ns(more as f64)),
         None => text,
     };
-    (Late::Host, more, text)
+    LateCause { why: Late::Host, more, text, does_more: false }
+}
+
+/// Names the kernel that explains most of the additional kernel time, if this rank launches it more often than a typical
+/// peer.
+fn more_launches(all: &[Digest], own: usize, peers: &[usize], more: i64) -> Option<String> {
+    let usual = |name: &str| {
+        let of = |i: &usize| all[*i].kernels.iter().find(|k| k.name == name).map_or((0, 0), |k| (k.count, k.total));
+        let mut others: Vec<(u64, i64)> = peers.iter().filter(|&&i| i != own).map(of).collect();
+        others.sort_unstable();
+        others.get(others.len() / 2).copied().unwrap_or_default()
+    };
+    let computing = all[own].kernels.iter().filter(|k| !k.collective);
+    let (kernel, (count, ns)) = computing.map(|k| (k, usual(&k.name))).max_by_key(|(k, usual)| k.total - usual.1)?;
+    let explains = (kernel.total - ns) as f64 >= BY_KERNELS * more as f64;
+    (explains && kernel.count > count).then(|| {
+        format!(
+            "{} in {}, which it launches {} times and the others {}",
+            format_ns((kernel.total - ns) as f64),
+            cut_label(&kernel.name, KERNEL),
+            format_grouped(kernel.count),
+            if count == 1 { "once".to_owned() } else { format_grouped(count) }
+        )
+    })
 }
 
 /// Strips the line number from a function label: `collate (data.py`.
@@ -330,22 +369,25 @@ fn straggler_finding(
     all: &[Digest],
     job: &Job,
     (row, late): (usize, i64),
-    (why, more): (Late, i64),
+    cause: &LateCause,
     share: f64,
-    because: &str,
     total: i64,
 ) -> Finding {
+    let LateCause { why, more, text: because, does_more } = cause;
+    let more = *more;
     let rank = job.ranks[row].rank;
     let own = &all[job.ranks[row].digest];
-    // Time hidden behind computing is not lost.
+    // Time hidden behind computing is not lost, unless the rank computes longer: then all ranks' steps are longer by that.
     let exposed = exposed_share(job, row);
-    let stake = share.min(exposed);
+    let judged = job.ranks[row].judged;
+    let longer = if matches!(why, Late::Compute) && judged > 0 { more as f64 / judged as f64 } else { 0.0 };
+    let stake = share.min(exposed.max(longer));
     let finding = Finding::new(
         Verdict::Straggler,
         stake,
-        format!("rank {rank} arrives last at the collectives, and the others wait for it for {}: {because}", format_waited(share, stake)),
+        format!("rank {rank} arrives last at the collectives, and the others wait for it for {}: {because}", format_waited(share, share.min(exposed))),
     )
-    .with_gain_basis("what a mean rank waits in collectives for this rank, also by way of others, and no more than the exposed part of its collectives; those at the start of the capture are left out")
+    .with_gain_basis("what a mean rank waits in collectives for this rank, also by way of others, and no more than the exposed part of its collectives or what this rank computes longer; those at the start of the capture are left out")
     .with_number("collectives of the others that are not overlapped with compute", (exposed < 1.0).then_some(exposed * 100.0), "%")
     .with_number("waiting for this rank", late as f64, "ns")
     .with_number("waiting for any rank", total as f64, "ns")
@@ -360,9 +402,12 @@ fn straggler_finding(
         ns: Some(late),
         rank: Some(rank),
     }]);
+    const SAME_WORK: &str =
+        "Give each rank the same work: equal batches and sequence lengths (bucketing, padding), balanced pipeline stages and experts.";
     match why {
+        Late::Compute if *does_more => finding.with_actions(&[SAME_WORK]),
         Late::Compute => finding.with_actions(&[
-            "Give each rank the same work: equal batches and sequence lengths (bucketing, padding), balanced pipeline stages and experts.",
+            SAME_WORK,
             "If the work is the same, compare this GPU with the others: clocks, power limit, temperature, other processes (nvidia-smi -q -d PERFORMANCE,CLOCK).",
         ]),
         Late::Host => finding.with_actions(&[

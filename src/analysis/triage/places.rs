@@ -18,6 +18,9 @@ const MOST_PYTHON: usize = 3;
 /// Maximum number of sampled lines among a finding's places.
 const MOST_LINES: usize = 3;
 
+/// A piece is an exception if it is more than this many times as long as the pieces in which half of the time lies.
+const FAR_LONGER: i64 = 3;
+
 /// Minimum share of the idle time for a place to be listed.
 const LEAST_OF_PLACE: f64 = 0.05;
 
@@ -162,8 +165,18 @@ impl Times {
     }
 }
 
+/// A long piece that stands for the others: the longest one that is not far longer than those that make up the time.
 fn longest_of(pieces: &[Piece]) -> Option<&Piece> {
-    pieces.iter().max_by_key(|p| (p.end - p.start, std::cmp::Reverse(p.start)))
+    let length = |p: &Piece| p.end - p.start;
+    let mut lengths: Vec<i64> = pieces.iter().map(length).collect();
+    lengths.sort_unstable();
+    let half = lengths.iter().sum::<i64>() / 2;
+    let mut sum = 0;
+    let usual = lengths.into_iter().find(|length| {
+        sum += length;
+        sum >= half
+    })?;
+    pieces.iter().filter(|p| length(p) <= usual.saturating_mul(FAR_LONGER)).max_by_key(|p| (length(p), std::cmp::Reverse(p.start)))
 }
 
 fn locate_pieces(case: &RunContext<'_>, pieces: &[Piece], longest: Option<&Piece>) -> Where {
@@ -216,9 +229,10 @@ fn locate_pieces(case: &RunContext<'_>, pieces: &[Piece], longest: Option<&Piece
         place.ns = None;
     }
     if let Some(longest) = longest {
+        let exceptions = pieces.iter().any(|p| p.end - p.start > longest.end - longest.start);
         out.push(Place {
             kind: PlaceKind::Window,
-            name: "the longest idle time".to_owned(),
+            name: if exceptions { "a typical idle time" } else { "the longest idle time" }.to_owned(),
             start: longest.start,
             end: longest.end,
             ns: Some(longest.end - longest.start),

@@ -1,6 +1,7 @@
 //! Session: its reports and the state that they share
 
 pub mod groups;
+pub mod kernel_lead;
 pub mod location;
 pub mod report;
 mod settings;
@@ -13,6 +14,7 @@ pub use settings::Settings;
 
 use super::actions::ActionId;
 use super::jobs::Ranks;
+use crate::analysis::triage::Finding;
 use crate::model::Metrics;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -61,6 +63,7 @@ pub struct Fact {
 #[derive(Clone, Copy, Debug)]
 pub struct Straggler<'a> {
     pub rank: u32,
+    pub finding: &'a Finding,
     pub headline: &'a str,
     pub remedies: &'a [String],
 }
@@ -70,7 +73,8 @@ impl Session {
     pub fn straggler(&self) -> Option<Straggler<'_>> {
         let ranks = self.ranks.as_ref().filter(|r| r.job.ranks.len() > 1 && r.reports.contains(&self.active))?;
         let finding = ranks.job.findings.first()?;
-        Some(Straggler { rank: ranks.job.stragglers.first()?.rank, headline: &finding.headline, remedies: &finding.actions })
+        let rank = ranks.job.stragglers.first()?.rank;
+        Some(Straggler { rank, finding, headline: &finding.headline, remedies: &finding.actions })
     }
 
     /// The active report.

@@ -52,7 +52,7 @@ pub fn next(app: &App, screen: &ResultScreen) -> String {
                 Some((plot, p)) if p.own => of_point(plot, p, screen, (&key(ActionId::Open), &key(ActionId::Hints))),
                 Some((_, p)) => format!("{} opens the metrics of {}", key(ActionId::Open), p.kernel),
                 None if screen.roofline.plot.as_ref().is_some_and(|p| !p.placed.missing.is_empty()) => {
-                    format!("{} profiles the launch again: in the field collect, choose set roofline", key(ActionId::Rerun))
+                    format!("{} profiles the launch again with the set roofline", key(ActionId::Rerun))
                 }
                 None => format!("{} leads back: no result of this report has a point here", key(ActionId::Back)),
             }
@@ -76,7 +76,7 @@ pub fn next(app: &App, screen: &ResultScreen) -> String {
             if screen.subject.is_amd() {
                 format!("{hints} shows what is known without the code")
             } else {
-                format!("{rerun} collects it: choose the section SourceCounters; {hints} shows what is known without it")
+                format!("{rerun} collects it (section SourceCounters, with the sources); {hints} shows what is known without it")
             }
         }
         ResultView::Source => format!(

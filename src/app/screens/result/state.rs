@@ -10,7 +10,7 @@ use crate::analysis::roofline::Plot;
 use crate::app::screen::ResultView;
 use crate::model::{Details, Metrics};
 use crate::rerun::match_results::Sure;
-use crate::rerun::{Options, confirm};
+use crate::rerun::{Collect, Options, confirm};
 use std::sync::Arc;
 
 #[derive(Clone, Debug, Default)]
@@ -118,11 +118,20 @@ impl ResultScreen {
         hint.map(|h| h.confirm.clone()).filter(|c| !c.sections.is_empty()).or_else(|| self.subject.sections_to_collect())
     }
 
-    /// Re-run options: in the hints view, those that confirm the selected hint; otherwise, the defaults.
+    /// Re-run options: those that collect what the view lacks, or that confirm the selected hint; otherwise, the
+    /// defaults.
     pub fn rerun_options(&self) -> Options {
-        if self.view != ResultView::Hints {
-            return Options::default();
+        match self.view {
+            ResultView::Hints => self.selected_confirm().and_then(|c| confirm::confirm_options(&c)).unwrap_or_default(),
+            ResultView::Source if self.source.row_count() == 0 => Options {
+                collect: Collect::Sections(vec!["SourceCounters".to_owned()]),
+                import_source: true,
+                ..Options::default()
+            },
+            ResultView::Roofline if self.roofline.plot.as_ref().is_none_or(|p| !p.placed.missing.is_empty()) => {
+                Options { collect: Collect::Set("roofline".to_owned()), ..Options::default() }
+            }
+            _ => Options::default(),
         }
-        self.selected_confirm().and_then(|c| confirm::confirm_options(&c)).unwrap_or_default()
     }
 }

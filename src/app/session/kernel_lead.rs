@@ -1,0 +1,38 @@
+//! The kernel whose diagnosis promises more than the first finding about the run.
+
+use super::report::Report;
+use crate::analysis::hints::Severity;
+use crate::analysis::hints::first::FirstHint;
+use crate::analysis::readable::readable_name;
+
+/// Minimum distance to the first finding, as a share of the judged time.
+const BY: f64 = 0.01;
+
+/// A kernel with more to gain than the time between kernels.
+#[derive(Clone, Debug)]
+pub struct KernelLead {
+    pub kernel: String,
+    pub hint: FirstHint,
+    /// Upper bound of what the change saves, as a share of the judged time.
+    pub gain: f64,
+}
+
+impl Report {
+    /// The kernel with the most to gain, if that is more than what the first finding promises.
+    pub fn kernel_lead(&self) -> Option<KernelLead> {
+        let triage = self.triage.as_ref()?.as_ref()?;
+        let (profile, grouping) = (self.profile.as_ref()?, self.groups.grouping.as_ref().filter(|g| g.by.is_kernel())?);
+        let judged = triage.length().max(1) as f64 * triage.devices.len().max(1) as f64;
+        let leads = triage.kernels.iter().filter_map(|(kernel, ns, _)| {
+            let name = readable_name(profile.kernels.get(*kernel as usize)?);
+            let row = grouping.rows.iter().position(|r| r.name == name)?;
+            let hint = self.diagnosed.get(&row).filter(|h| h.severity >= Severity::Medium)?;
+            // The part of the kernel's time by which the run would be shorter.
+            let worth = self.hint_worth(*kernel, hint.id, hint.gain)?;
+            let part = worth.saves?.1 / worth.share.max(f64::MIN_POSITIVE);
+            Some(KernelLead { kernel: name.into_owned(), hint: hint.clone(), gain: *ns as f64 / judged * part.min(1.0) })
+        });
+        let first = leads.max_by(|a, b| a.gain.total_cmp(&b.gain))?;
+        (first.gain > triage.verdict().map_or(0.0, |f| f.stake) + BY).then_some(first)
+    }
+}
