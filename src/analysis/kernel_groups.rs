@@ -2,6 +2,7 @@
 
 use super::kernel_group_stats::{Sums, compute_sums};
 use super::readable::readable_name;
+use super::triage::judged_time::JudgedTime;
 use super::{Family, Paths, Stats};
 use crate::model::{Kernel, KernelId, LaunchSite, NoteKind, Profile};
 use std::collections::HashMap;
@@ -120,6 +121,8 @@ pub struct Grouping {
     pub unavailable: Option<&'static str>,
     /// Window of launch starts to which the grouping is limited, ns: from, to.
     pub window: Option<(i64, i64)>,
+    /// Parts of the window outside of which no launch counts; `None` if the window has no holes.
+    parts: Option<Arc<JudgedTime>>,
     key: Key,
     /// Maps a value of the key column to an index into `rows`; the last entry is for launches that have no value.
     row_of: Vec<u32>,
@@ -180,6 +183,17 @@ impl Grouping {
 
     /// Groups the launches that started in a window, ns: from, to (exclusive).
     pub fn from_window(profile: &Profile, by: GroupBy, paths: Option<&Paths>, window: Option<(i64, i64)>) -> Self {
+        Self::from_parts(profile, by, paths, window, None)
+    }
+
+    /// Groups the launches that started in these parts of a window.
+    pub fn from_parts(
+        profile: &Profile,
+        by: GroupBy,
+        paths: Option<&Paths>,
+        window: Option<(i64, i64)>,
+        parts: Option<Arc<JudgedTime>>,
+    ) -> Self {
         let (kernel, config, place) = profile.launches.group_keys();
         let no_paths: &[u32] = &[];
         let (key, column) = match by {
@@ -216,7 +230,7 @@ impl Grouping {
                 Groups::by_name(paths.iter().flat_map(|p| &p.lines.names).cloned(), Some("(not in a graph whose capture was recorded)"))
             }
         };
-        let mut out = Self { by, rows: Vec::new(), total_ns: 0, launches: 0, unavailable: None, window, key, row_of: Vec::new() };
+        let mut out = Self { by, rows: Vec::new(), total_ns: 0, launches: 0, unavailable: None, window, parts, key, row_of: Vec::new() };
         if !profile.totals.is_empty() {
             out.fill_from_totals(profile);
             return out;
@@ -255,7 +269,8 @@ impl Grouping {
             (Some((from, to)), _) => {
                 let inside = |row: usize, v: u32| {
                     let known = profile.coverage.untimed == 0 || launches.has_duration(row);
-                    (known && (from..to).contains(&launches.start(row))).then(|| group(v))
+                    let start = launches.start(row);
+                    (known && (from..to).contains(&start) && self.parts.as_ref().is_none_or(|p| p.contains(start))).then(|| group(v))
                 };
                 compute_sums(column, n, kernels, inside, |row| launches.duration(row))
             }
@@ -373,7 +388,10 @@ impl Grouping {
 
     /// Returns the row of the group that contains a launch; `None` outside the window.
     pub fn row_of(&self, profile: &Profile, paths: Option<&Paths>, launch: usize) -> Option<usize> {
-        if self.window.is_some_and(|(from, to)| launch < profile.launches.len() && !(from..to).contains(&profile.launches.start(launch))) {
+        let inside = |start: i64| {
+            self.window.is_none_or(|(from, to)| (from..to).contains(&start)) && self.parts.as_ref().is_none_or(|p| p.contains(start))
+        };
+        if launch < profile.launches.len() && !inside(profile.launches.start(launch)) {
             return None;
         }
         self.row_of_group(profile, paths, launch)

@@ -30,6 +30,7 @@ pub fn request_checklist(app: &mut App, asked: u64) -> Vec<Effect> {
         profile,
         paths: None,
         window: None,
+        parts: None,
         ask: JobRequest::Checklist { screen: asked, parts },
     }))]
 }

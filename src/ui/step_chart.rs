@@ -136,10 +136,7 @@ mod tests {
         let at = |busy, total| cell((busy, total), column, &theme);
         assert_eq!((at(8, 8).content.as_ref(), at(8, 8).style.fg), ("█", busy_colour));
         let border = at(3, 8);
-        assert_eq!(
-            (border.content.as_ref(), border.style.fg, border.style.bg),
-            ("▃", busy_colour, colour(TimeCategory::Launching))
-        );
+        assert_eq!((border.content.as_ref(), border.style.fg, border.style.bg), ("▃", busy_colour, colour(TimeCategory::Launching)));
         assert_eq!((at(0, 5).content.as_ref(), at(0, 5).style.fg), ("▅", colour(TimeCategory::Launching)));
         let mono = library.theme("mono", ColorMode::None).unwrap();
         let text: String = [(8, 8), (0, 8), (0, 0)].map(|c| cell(c, column, &mono).content.into_owned()).concat();

@@ -238,10 +238,8 @@ pub fn list_places(profile: &Profile) -> Vec<Place> {
         launches.entry(profile.launches.kernel(row).0).or_default().push(u32::try_from(row).unwrap_or(u32::MAX));
     }
     let duration = |l: u32| profile.launches.duration(l as usize);
-    let mut kernels: Vec<(i64, u32)> = launches
-        .into_values()
-        .filter_map(|rows| Some((rows.iter().map(|&l| duration(l)).sum(), median_launch(profile, &rows)?)))
-        .collect();
+    let mut kernels: Vec<(i64, u32)> =
+        launches.into_values().filter_map(|rows| Some((rows.iter().map(|&l| duration(l)).sum(), median_launch(profile, &rows)?))).collect();
     kernels.sort_by_key(|k| (std::cmp::Reverse(k.0), k.1));
     kernels.into_iter().map(|(_, launch)| Place::Launch(launch)).collect()
 }

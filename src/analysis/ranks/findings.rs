@@ -365,14 +365,7 @@ fn late_line(all: &[Digest], own: usize, peers: &[usize], late: i64) -> Option<(
     (more as f64 >= BY_LINE * late as f64).then(|| (line.label.clone(), more))
 }
 
-fn straggler_finding(
-    all: &[Digest],
-    job: &Job,
-    (row, late): (usize, i64),
-    cause: &LateCause,
-    share: f64,
-    total: i64,
-) -> Finding {
+fn straggler_finding(all: &[Digest], job: &Job, (row, late): (usize, i64), cause: &LateCause, share: f64, total: i64) -> Finding {
     let LateCause { why, more, text: because, does_more } = cause;
     let more = *more;
     let rank = job.ranks[row].rank;

@@ -30,6 +30,12 @@ impl JudgedTime {
         self.parts.len()
     }
 
+    /// Returns true if a time is in one of the parts.
+    pub fn contains(&self, time: i64) -> bool {
+        let after = self.parts.partition_point(|p| p.0 <= time);
+        after.checked_sub(1).is_some_and(|at| time < self.parts[at].1)
+    }
+
     /// Judged time before a time, ns.
     pub fn position(&self, time: i64) -> i64 {
         let after = self.parts.partition_point(|p| p.0 <= time);
@@ -50,5 +56,7 @@ mod tests {
         assert_eq!((time.length(), time.count()), (40, 2));
         let at = [90, 100, 105, 300, 500, 520, 999].map(|t| time.position(t));
         assert_eq!(at, [0, 0, 5, 10, 10, 30, 40]);
+        let inside = [99, 100, 109, 110, 300, 529, 530].map(|t| time.contains(t));
+        assert_eq!(inside, [false, true, true, false, false, true, false]);
     }
 }

@@ -16,7 +16,7 @@ mod host_samples;
 mod idle;
 mod idle_causes;
 pub mod intervals;
-mod judged_time;
+pub mod judged_time;
 mod kernels;
 mod launch_lines;
 mod marked;

@@ -16,7 +16,7 @@ use crate::analysis::memory::HeldMemory;
 use crate::analysis::name_pattern::name_pattern;
 use crate::analysis::range_tree::{KernelTime, RangeTree};
 use crate::analysis::timeline::{self, Built, Gaps, Matches, Timeline};
-use crate::analysis::triage::{Scope, Triage, find_idle_times, triage_profile};
+use crate::analysis::triage::{JudgedTime, Scope, Triage, find_idle_times, triage_profile};
 use crate::analysis::what_if_curves::Worths;
 use crate::analysis::{GroupBy, Grouping, Overview, Paths, next_step};
 use crate::model::{Cancel, Metrics, Nanos, Profile};
@@ -188,6 +188,8 @@ pub struct Work {
     pub paths: Option<Arc<Paths>>,
     /// Time filter of the report, ns.
     pub window: Option<(i64, i64)>,
+    /// Parts of the window outside of which nothing counts; for groups only.
+    pub parts: Option<Arc<JudgedTime>>,
     pub ask: JobRequest,
 }
 
@@ -396,7 +398,7 @@ pub fn perform_work(work: &Work, cancel: &Cancel) -> Option<JobResult> {
             JobResult::Inside(*screen, *node, kernels.into(), typical)
         }
         JobRequest::Paths => JobResult::Paths(Arc::new(Paths::from_profile(profile))),
-        JobRequest::Group(by) => JobResult::Group(Arc::new(Grouping::from_window(profile, *by, paths, work.window))),
+        JobRequest::Group(by) => JobResult::Group(Arc::new(Grouping::from_parts(profile, *by, paths, work.window, work.parts.clone()))),
         JobRequest::Rerun { grouping, rows, request, screen } => {
             let (picked, plan) = request::plan_request(profile, paths, grouping, rows, request, cancel)?;
             JobResult::Rerun(*screen, Box::new(request.clone()), Arc::new(picked), plan)

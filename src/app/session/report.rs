@@ -198,7 +198,8 @@ impl Report {
             return Vec::new();
         };
         let (generation, paths, window) = (self.generation, self.paths.clone(), self.window);
-        vec![Effect::Work(Box::new(Work { report, generation, profile, paths, window, ask }))]
+        let parts = if matches!(ask, JobRequest::Group(_)) { self.judged_parts() } else { None };
+        vec![Effect::Work(Box::new(Work { report, generation, profile, paths, window, parts, ask }))]
     }
 
     /// Handles progress in reading.

@@ -2,7 +2,7 @@
 
 use super::report::{BaseScope, Known, Report};
 use crate::analysis::Grouping;
-use crate::analysis::triage::Triage;
+use crate::analysis::triage::{JudgedTime, Triage};
 use crate::app::jobs::JobRequest;
 use crate::app::msg::Effect;
 use std::sync::Arc;
@@ -68,10 +68,19 @@ impl Report {
         self.window.is_some() && self.chosen_window().is_none()
     }
 
+    /// Parts of the steady state, if that is shown and has holes, in which counters were measured or nothing was recorded.
+    pub(super) fn judged_parts(&self) -> Option<Arc<JudgedTime>> {
+        let triage = self.whole_triage().filter(|t| self.shows_steady_state() && t.judged.count() > 1)?;
+        Some(Arc::new(triage.judged.clone()))
+    }
+
     /// Returns true if all screens show the steady state, and the launch is not in it.
     pub fn is_outside_steady_state(&self, launch: u32) -> bool {
         let known = self.window.filter(|_| self.shows_steady_state()).zip(self.profile.as_ref());
-        known.is_some_and(|((from, to), profile)| !(from..to).contains(&profile.launches.start(launch as usize)))
+        known.is_some_and(|((from, to), profile)| {
+            let start = profile.launches.start(launch as usize);
+            !(from..to).contains(&start) || self.judged_parts().is_some_and(|p| !p.contains(start))
+        })
     }
 
     /// Triage of the whole run, regardless of any time filter.

@@ -123,11 +123,9 @@ impl ResultScreen {
     pub fn rerun_options(&self) -> Options {
         match self.view {
             ResultView::Hints => self.selected_confirm().and_then(|c| confirm::confirm_options(&c)).unwrap_or_default(),
-            ResultView::Source if self.source.row_count() == 0 => Options {
-                collect: Collect::Sections(vec!["SourceCounters".to_owned()]),
-                import_source: true,
-                ..Options::default()
-            },
+            ResultView::Source if self.source.row_count() == 0 => {
+                Options { collect: Collect::Sections(vec!["SourceCounters".to_owned()]), import_source: true, ..Options::default() }
+            }
             ResultView::Roofline if self.roofline.plot.as_ref().is_none_or(|p| !p.placed.missing.is_empty()) => {
                 Options { collect: Collect::Set("roofline".to_owned()), ..Options::default() }
             }
