@@ -291,6 +291,8 @@ fn hint_rows(subject: Subject, most: usize) -> impl Iterator<Item = HintRow> {
     none.into_iter().chain((0..hints.min(most)).map(move |at| HintRow { subject: Rc::clone(&subject), at: Some(at) }))
 }
 
+/// Sentence for a kernel on an AMD GPU of which only the timeline is known.
+pub const NO_COUNTERS: &str = "no counters were collected: a re-run collects them";
 /// Sentence for a kernel on an AMD GPU without any hints.
 pub const TOO_LITTLE: &str = "nothing stands out by the counters that were collected";
 
@@ -333,6 +335,7 @@ pub fn hint_text(h: &Hint) -> FindingText {
 /// Reason why a kernel has no hints.
 pub fn no_hints_reason(s: &Subject) -> String {
     match s.sections_to_collect() {
+        _ if s.is_amd() && s.depth == Depth::Timeline => NO_COUNTERS.to_owned(),
         _ if s.is_amd() => s.not_counted.clone().unwrap_or_else(|| TOO_LITTLE.to_owned()),
         _ if s.failed => "ncu could not profile this launch".to_owned(),
         Some(c) => format!("not enough was collected to name a cause; collect {}", c.sections.join(", ")),

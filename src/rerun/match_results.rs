@@ -39,7 +39,7 @@ impl Sure {
     pub fn describe(self) -> String {
         match self {
             Self::Command => "ncu's command counts to this launch; kernel, grid and block match".to_owned(),
-            Self::Measured => "measured in the run that the timeline is of, in launches of this kernel, grid and block".to_owned(),
+            Self::Measured => "measured in this run, on launches of the same kernel, grid and block".to_owned(),
             Self::Number => {
                 "measured in another run of the program: the launch of the same number with this kernel, grid and block".to_owned()
             }

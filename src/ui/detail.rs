@@ -172,7 +172,7 @@ pub fn lines(app: &App, report: &Report, screen: u64, columns: usize, theme: &Th
         };
         out.push_plain_pair("family", &guess);
         if group.kernels > 1 && launches.is_none() {
-            out.push_text(&format!("{} kernels share this function name; this is the longest", group.kernels), Role::Dim);
+            out.push_text(&format!("{} kernels share this function name; this one takes the most time", group.kernels), Role::Dim);
         }
     }
     if let Some(launch) = launches.and_then(LaunchesScreen::selected_launch) {

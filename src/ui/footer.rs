@@ -37,7 +37,7 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
             fixed(&[("⏎", "choose"), ("esc", "close"), ("↑↓", "move"), ("type", "to narrow")])
         }
         Some(OverlayKind::Pick(pick)) if pick.items.iter().any(|i| i.letter.is_some()) => {
-            fixed(&[("⏎", "choose"), ("esc", "close"), ("↑↓", "move"), ("letter", "choose directly")])
+            fixed(&[("⏎", "choose"), ("esc", "close"), ("↑↓", "move"), ("letter", "choose at once")])
         }
         Some(OverlayKind::Pick(_)) => fixed(&[("⏎", "choose"), ("esc", "close"), ("↑↓", "move")]),
         Some(OverlayKind::Line(..)) => fixed(&[("⏎", "accept"), ("esc", "close")]),
@@ -80,7 +80,17 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                         let talks = |r: &&Report| r.whole_triage().is_some_and(|t| t.devices.iter().any(|d| d.collectives > 0));
                         app.session.reports.iter().filter(talks).count() > 1
                     }
-                    (ActionId::Open | ActionId::Fold | ActionId::FoldAll | ActionId::Filter | ActionId::Copy | ActionId::Hints, KeyScope::Ranges) => {
+                    (
+                        ActionId::Open
+                        | ActionId::Fold
+                        | ActionId::FoldAll
+                        | ActionId::Filter
+                        | ActionId::Copy
+                        | ActionId::Hints
+                        | ActionId::Rerun
+                        | ActionId::Sort,
+                        KeyScope::Ranges,
+                    ) => {
                         !matches!(app.top_entry().map(|e| &e.open), Some(Open::Ranges(s)) if s.tree.as_ref().is_none_or(|t| t.nodes.is_empty()))
                     }
                     (ActionId::MemoryBeside, KeyScope::Memory) => app.session.reports.iter().filter(|r| r.has_memory()).count() > 1,
@@ -116,7 +126,7 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                         app.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| p.ranges.is_hardware())
                     }
                     // In an empty library, only the demo can be opened.
-                    (ActionId::RunAgain | ActionId::RunCompare | ActionId::RunOrigin | ActionId::RunLog | ActionId::RunFacts
+                    (ActionId::Open | ActionId::RunAgain | ActionId::RunCompare | ActionId::RunOrigin | ActionId::RunLog | ActionId::RunFacts
                     | ActionId::RunTags | ActionId::RunNote | ActionId::RunDelete | ActionId::FindRun | ActionId::Copy, KeyScope::Library) => {
                         !matches!(app.top_entry().map(|e| &e.open), Some(Open::Library(s)) if s.runs.as_ref().is_none_or(Vec::is_empty))
                     }

@@ -131,7 +131,7 @@ fn base_chip(app: &App, report: &Report, on_overview: bool, theme: &Theme) -> Op
     let known = report.overview.as_ref().is_some_and(|o| o.span.is_some());
     match steady {
         Some(_) => Some(part(0, vec![Span::styled("whole run (", dim), key(), Span::styled(" steady state)", dim)])),
-        None => (on_overview && known).then(|| part(3, vec![Span::styled("whole run:", dim)])),
+        None => (on_overview && known).then(|| part(3, vec![Span::styled("whole run", dim)])),
     }
 }
 
@@ -175,10 +175,11 @@ fn second_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Lin
         } else if let Some(grouping) =
             report.groups.grouping.as_ref().filter(|g| g.by.is_kernel() && (!on_overview || page_triage.is_none()))
         {
-            parts.push(part(3, vec![Span::styled("kernels ", dim), Span::styled(units::format_grouped(grouping.rows.len()), text)]));
+            parts.push(part(3, vec![Span::styled(units::format_count(grouping.rows.len(), "kernel"), text)]));
             if grouping.rows.len() > 3 {
                 let top: f64 = grouping.rows.iter().take(3).map(|r| r.share_percent).sum();
-                parts.push(part(2, vec![Span::styled("top 3 ", dim), Span::styled(units::format_percent(top), text)]));
+                let top = [Span::styled("top 3 ", dim), Span::styled(units::format_percent(top), text), Span::styled(" of kernel time", dim)];
+                parts.push(part(2, top.to_vec()));
             }
         }
         if let Some(copies) = overview.copy_percent.map(|c| report.share_of_run(c)).filter(|&c| c > 0.0 && page_triage.is_none()) {
@@ -219,7 +220,7 @@ fn second_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Lin
             spans.extend([Span::styled(" (", dim), key, Span::styled(")", dim)]);
             parts.push(part(1, spans));
         }
-        if profile.notes.iter().any(|n| n.kind == NoteKind::Lost) {
+        if profile.notes.iter().any(|n| n.kind == NoteKind::Lost && n.severity > Severity::Info) {
             parts.push(part(2, vec![Span::styled("events may be missing", theme.style(Role::Warn))]));
         }
         if profile.notes.iter().any(|n| n.kind == NoteKind::Graphs) {

@@ -39,6 +39,9 @@ impl ScreenView for LaunchesScreen {
     }
 }
 
+/// Ratio of the slowest launch to the median from which it is worth looking at.
+const NOTEWORTHY: f64 = 1.05;
+
 /// Launches screen: the key that selects the slowest launch, and the ratio of that launch to the median.
 fn next(app: &App, screen: &LaunchesScreen) -> Option<String> {
     let profile = app.report()?.profile.as_deref()?;
@@ -50,6 +53,10 @@ fn next(app: &App, screen: &LaunchesScreen) -> Option<String> {
     let compared = match stats.median {
         Some(median) if median > 0.0 && screen.grouped_by().is_kernel() => {
             let factor = duration as f64 / median;
+            if factor < NOTEWORTHY {
+                let rerun = app.session.key_link(ActionId::Rerun);
+                return Some(format!("{rerun} profiles this launch again; {key} jumps to another: all take about as long"));
+            }
             let by = if factor < 2.0 { format!("{:.0}% over", (factor - 1.0) * 100.0) } else { format!("{factor:.1} times") };
             format!(", {by} the median")
         }

@@ -139,7 +139,11 @@ fn note_lines(report: Option<&Report>, columns: usize, theme: &Theme) -> Vec<Lin
     if profile.notes.is_empty() {
         out.extend([Line::styled("nothing to note", theme.style(Role::Good)), Line::default()]);
     }
-    for (word, text) in recording_facts(profile) {
+    // The overview has room for the first of its remarks only.
+    let triage = report.and_then(|r| r.triage.as_ref()).and_then(Option::as_ref);
+    let remarks = triage.map(|t| crate::report::triage::remarks(t)).unwrap_or_default();
+    let facts = recording_facts(profile).into_iter();
+    for (word, text) in remarks.into_iter().enumerate().map(|(i, r)| (if i == 0 { "verdict" } else { "" }, r)).chain(facts) {
         for (i, line) in wrap_text(&escape_unsafe(&text), columns.saturating_sub(10)).into_iter().enumerate() {
             let word = if i == 0 { word } else { "" };
             out.push(Line::from(vec![

@@ -163,9 +163,8 @@ fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScree
         format!("No range is in the {of}. {} shows the whole run.", app.session.key_label(ActionId::Narrow))
     } else {
         format!(
-            "This report has no ranges. Mark steps and layers: {}. {} goes back.",
-            crate::analysis::checklist::range_apis(app.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| p.is_amd())),
-            app.session.key_label(ActionId::Back)
+            "This report has no ranges. Mark steps and layers: {}.",
+            crate::analysis::checklist::range_apis(app.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| p.is_amd()))
         )
     };
     draw_message(frame, area, &text, theme);

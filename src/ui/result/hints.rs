@@ -8,7 +8,7 @@ use super::super::widgets::range_bar;
 use super::super::{Role, Theme};
 use super::diagnosis_charts;
 use crate::analysis::hints::speedup_model::whole_percent;
-use crate::analysis::hints::{Evidence, Hint, Severity};
+use crate::analysis::hints::{Depth, Evidence, Hint, Severity};
 use crate::analysis::labels::{cut_end, display_width};
 use crate::analysis::path::{self, PathStep};
 use crate::app::screens::result::hints::Line as Row;
@@ -16,7 +16,7 @@ use crate::app::{ActionId, App, Mouse, ResultScreen};
 use crate::model::sections::Scope;
 use crate::model::text::escape_unsafe;
 use crate::model::units;
-use crate::report::hints::TOO_LITTLE;
+use crate::report::hints::{NO_COUNTERS, TOO_LITTLE};
 use crate::report::hints::{format_threshold, format_value};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -175,8 +175,11 @@ impl Draw<'_> {
                 effect.map(|(id, text)| self.labelled_lines("explains", &format!("{}: {text}", id.id()), Role::Dim)).unwrap_or_default()
             }
             Row::Action(i, a) => {
-                let action = self.find_hint(*i).and_then(|h| h.actions.get(*a)).cloned().unwrap_or_default();
-                self.labelled_lines(if *a == 0 { "change" } else { "" }, &action, Role::Text)
+                let actions = self.find_hint(*i).map_or(&[][..], |h| &h.actions);
+                let action = actions.get(*a).cloned().unwrap_or_default();
+                let word = if *a == 0 { "change" } else { "" };
+                let word = if actions.len() > 1 { format!("{word:6} {}", a + 1) } else { word.to_owned() };
+                self.labelled_lines(&word, &action, Role::Text)
             }
             Row::Confirm(i) => {
                 let Some(confirm) = self.find_hint(*i).map(|h| &h.confirm) else { return Vec::new() };
@@ -365,7 +368,7 @@ pub fn draw_pane(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultSc
         let text = if let Some(text) = &screen.subject.not_counted {
             text
         } else if screen.subject.is_amd() {
-            TOO_LITTLE
+            if screen.subject.depth == Depth::Timeline { NO_COUNTERS } else { TOO_LITTLE }
         } else if screen.subject.sections_to_collect().is_some() {
             "not enough was collected to name a cause"
         } else {

@@ -70,8 +70,14 @@ fn draw_row(
         let own = if matched.get(column).copied().unwrap_or_default() { own.patch(theme.style(Role::Match)) } else { own };
         let chosen = glyph.event.is_some() && glyph.event == lit.selected;
         let other = glyph.event.is_some() && glyph.event == lit.other;
-        let block = if chosen {
-            theme.style(Role::Selected).add_modifier(Modifier::BOLD | if mono { Modifier::UNDERLINED } else { Modifier::empty() })
+        // The selected event keeps its colour between two bright edges.
+        let edge = chosen && matches!(glyph.fill, Fill::Begin | Fill::End);
+        let block = if chosen && mono {
+            theme.style(Role::Selected).add_modifier(Modifier::BOLD | Modifier::UNDERLINED)
+        } else if edge {
+            theme.style(Role::Title).add_modifier(Modifier::REVERSED)
+        } else if chosen {
+            own.add_modifier(Modifier::REVERSED | Modifier::BOLD | Modifier::UNDERLINED)
         } else if other {
             own.add_modifier(Modifier::REVERSED | Modifier::BOLD | Modifier::UNDERLINED)
         } else if !mono && (muted || glyph.category.is_some_and(Category::is_enclosing)) {
@@ -86,12 +92,13 @@ fn draw_row(
             Fill::Blank => continue,
             Fill::Level(n) => {
                 let filled = (u16::from(*n) * rows).saturating_sub(8 * (rows - 1 - row)).min(8);
-                let style = if chosen { own.patch(theme.style(Role::Selected)) } else { own };
+                let style = if chosen { own.patch(theme.style(if mono { Role::Selected } else { Role::Title })) } else { own };
                 let level = u8::try_from(filled).unwrap_or(8);
                 (if level == 0 { " " } else { level_char(level) }, style)
             }
             Fill::Begin if bare => ("[", own),
             Fill::End if bare => ("]", own),
+            Fill::Begin if edge && !ascii && !mono => (" ", block),
             Fill::Begin => (if ascii { "|" } else { "▏" }, block),
             Fill::Letter(_) | Fill::Covered if row > 0 => (" ", block),
             Fill::Letter(letter) => (letter.as_str(), block),

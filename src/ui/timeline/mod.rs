@@ -507,7 +507,7 @@ fn next(app: &App, screen: &TimelineScreen) -> Option<String> {
             )
         }
         CursorContent::Event(..) => {
-            format!("{} follows it to what it belongs to, {} zooms to it", key(ActionId::Follow), key(ActionId::ZoomTo))
+            format!("{} goes to the call, kernel or range that belongs to it, {} zooms to it", key(ActionId::Follow), key(ActionId::ZoomTo))
         }
         CursorContent::Idle(gap, _) => {
             let step = place.window(lane_columns(app.session.size)).column_width();

@@ -245,7 +245,7 @@ fn activity_lines(look: &Look<'_>, from: i64, to: i64, columns: usize, theme: &T
     }
     let unrecorded = (to - from) - recorded;
     if unrecorded as f64 >= (to - from) as f64 * 0.005 {
-        let text = format!("shares of the {} that were recorded: {} were not", Nanos(recorded), Nanos(unrecorded));
+        let text = format!("shares of the recorded {}; {} were not recorded", Nanos(recorded), Nanos(unrecorded));
         out.extend(wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
     }
     out

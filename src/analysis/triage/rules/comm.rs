@@ -22,7 +22,7 @@ pub fn exposed_collectives(case: &RunContext<'_>) -> Option<Finding> {
     let id = if bound { Verdict::CommBound } else { Verdict::CommExposed };
     let headline = if bound {
         format!(
-            "for {} of {base} only collectives run: they take {} of it in all, computing {}",
+            "collectives are exposed for {} of {base}: they take {} of it in all; kernels that compute take {}",
             format_share(share),
             format_share(busy),
             format_share(case.share(kernels))

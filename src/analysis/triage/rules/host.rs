@@ -57,6 +57,8 @@ const FILES: &[&str] = &[
 ];
 /// Prefixes of calls in which a thread waits for other threads.
 const THREADS: &[&str] = &["futex", "pthread_", "sem_", "mq_", "msgrcv"];
+/// Prefixes of calls in which a thread sleeps.
+const SLEEPS: &[&str] = &["nanosleep", "clock_nanosleep", "usleep", "sleep"];
 
 /// Advice on a loop that may be waiting for work.
 pub const SERVER_WAITS: &str = "A server waits like this for its next request, and then nothing needs fixing: recorded with `--metrics` (vLLM, SGLang), it shows how many requests it had.";
@@ -78,15 +80,20 @@ fn wait_advice(name: &str, steps: bool) -> &'static [&'static str] {
             "Store data ready to use (memory-mapped, packed records), on a disk that keeps up; read in larger pieces.",
             "Prepare input ahead of time: more DataLoader workers, a larger prefetch_factor, persistent_workers=True, pin_memory=True.",
         ]
+    } else if is(SLEEPS) {
+        &[
+            "The program sleeps: wake it up by what it waits for (a condition variable, an event, a file descriptor) instead of polling.",
+            "If it has to poll, do so on another thread than the launching one, or sleep for less.",
+        ]
     } else if is(THREADS) && !steps {
         &[
             SERVER_WAITS,
-            "Find the thread that it waits for, and what that one does meanwhile: it holds the lock, or fills the queue.",
+            "Find the thread that it waits for and what that thread is doing: it holds the lock, or fills the queue.",
             "Keep the queue filled, hold locks shorter, or launch from the thread that has the work.",
         ]
     } else if is(THREADS) {
         &[
-            "Find the thread that it waits for, and what that one does meanwhile: it holds the lock, or fills the queue.",
+            "Find the thread that it waits for and what that thread is doing: it holds the lock, or fills the queue.",
             "Prepare input ahead of time: more DataLoader workers, a larger prefetch_factor, persistent_workers=True, pin_memory=True.",
             "Keep the queue filled, hold locks shorter, or launch from the thread that has the work.",
         ]
@@ -111,6 +118,7 @@ fn call_of_activity(activity: Activity) -> &'static str {
         Activity::Lock => "futex",
         Activity::Read => "read",
         Activity::Write => "write",
+        Activity::Sleep => "sleep",
         _ => "",
     }
 }

@@ -14,6 +14,9 @@ use crate::model::units::format_share;
 /// Minimum share of kernel time in short kernels for them to dominate.
 const MOSTLY_SHORT: f64 = 0.3;
 
+/// Minimum number of short kernels: of a few, none can be fused with another.
+const LEAST_SHORT: u64 = 10;
+
 fn kernel_place(case: &RunContext<'_>, (kernel, ns, _): (u32, i64, u64)) -> Place {
     let name = case.profile.kernels.get(kernel as usize).map_or_else(String::new, |k| readable_name(k).into_owned());
     Place { kind: PlaceKind::Kernel, name, start: case.window.0, end: case.window.1, ns: Some(ns), rank: None }
@@ -24,7 +27,7 @@ pub fn small_kernels(case: &RunContext<'_>) -> Option<Finding> {
     let base = case.base;
     let k = &case.kernels;
     let median = k.median_duration()?;
-    if median >= SHORT_NS || (k.short.1 as f64) < MOSTLY_SHORT * k.ns as f64 {
+    if median >= SHORT_NS || k.short.0 < LEAST_SHORT || (k.short.1 as f64) < MOSTLY_SHORT * k.ns as f64 {
         return None;
     }
     // Includes the device's pauses between queued kernels.
