@@ -145,6 +145,8 @@ fn header_lines(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -
     [fit_parts(first, &Span::styled(" · ", theme.style(Role::Faint)), columns), fit_parts(second, &Span::raw("   "), columns)]
 }
 
+/// Ratio of step times from which the time between kernels comes before any kernel.
+const LONGER_STEP: f64 = 1.1;
 /// Ratio of step times from which a change is shown as a ratio rather than as a percentage, and relative change from
 /// which it is colored.
 const RATIO: f64 = 1.2;
@@ -344,6 +346,22 @@ fn draw_kernels(
 }
 
 /// Suggested next step.
+/// If a step takes longer for another reason than its kernels: what limits the second run.
+fn new_limit(app: &App, screen: &DiffScreen) -> Option<String> {
+    let (was, is) = diff_sides::both_triages(app, screen)?;
+    let StepTimes { before, after, .. } = diff_sides::step_times(app, screen)?;
+    let factor = after as f64 / before.max(1) as f64;
+    let (old, new) = (was.verdict()?, is.verdict()?);
+    let kernels = screen.diff.as_ref()?.step_totals.map_or(0.0, |(was, is)| is - was);
+    // Kernels that take longer are in the table below.
+    if factor < LONGER_STEP || old.id == new.id || new.id.is_of_kernels() || kernels > (after - before) as f64 / 2.0 {
+        return None;
+    }
+    let overview = app.session.key_link(ActionId::Overview);
+    let which = run_labels(app, screen).1;
+    Some(format!("{overview} shows what limits a report: a step takes {factor:.2} times as long, and the {which} run is {}", new.id.id()))
+}
+
 fn next(app: &App, screen: &DiffScreen) -> Option<String> {
     let diff: &Diff = screen.diff.as_deref()?;
     let key = |id| app.session.key_link(id);
@@ -354,6 +372,9 @@ fn next(app: &App, screen: &DiffScreen) -> Option<String> {
         return Some(format!("{leads}; {caveat}"));
     }
     let words = run_labels(app, screen);
+    if let Some(limit) = new_limit(app, screen).filter(|_| screen.selected == 0) {
+        return Some(limit);
+    }
     match row.fate {
         Fate::New => return Some(format!("{leads}; only in the run called {}", words.1)),
         Fate::Gone => return Some(format!("{leads} there; only in the run called {}", words.0)),

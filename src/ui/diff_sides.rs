@@ -49,7 +49,7 @@ const LENGTH: usize = 9;
 /// Labels of the first and second run.
 type Words = (&'static str, &'static str);
 
-fn both_triages<'a>(app: &'a App, screen: &DiffScreen) -> Option<(&'a Triage, &'a Triage)> {
+pub fn both_triages<'a>(app: &'a App, screen: &DiffScreen) -> Option<(&'a Triage, &'a Triage)> {
     let of = |i: usize| app.session.reports.get(i)?.triage.as_ref()?.as_ref().map(|t| &**t);
     Some((of(screen.before)?, of(screen.after)?))
 }
@@ -150,7 +150,11 @@ pub fn draw_selected(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &Diff
     let Some(row) = screen.diff.as_ref().and_then(|d| d.rows.get(screen.selected)) else { return };
     let columns = usize::from(area.width.saturating_sub(4));
     let title = vec![Span::styled(cut_end(&escape_unsafe(row.name()), columns.saturating_sub(4)), theme.style(Role::Title))];
-    let inner = Panel::new(title).draw(frame, area, true, theme);
+    // The table has the time in a step; the launches here are those of the whole runs.
+    let by_step = screen.diff.as_ref().is_some_and(|d| d.step_totals.is_some());
+    let panel = Panel::new(title);
+    let panel = if by_step { panel.note(vec![Span::styled("whole runs", theme.style(Role::Dim))]) } else { panel };
+    let inner = panel.draw(frame, area, true, theme);
     let mut out = Vec::new();
     if row.fate == Fate::Renamed
         && let Some(before) = &row.before

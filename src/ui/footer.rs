@@ -54,6 +54,7 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
             let here = app.current_scope();
             let watched = app.running.watched.as_ref();
             let failed = app.shows_failure();
+            let shows_collectives = matches!(app.top_entry().map(|e| &e.open), Some(Open::Ranks(s)) if s.collectives.is_some());
             let measured =
                 matches!(here, KeyScope::Kernels | KeyScope::Launches | KeyScope::Timeline) && app.top_selection().result.is_some();
             let mut parts: Vec<_> = ACTIONS
@@ -155,6 +156,8 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                         (ActionId::Open, KeyScope::Launches) => "metrics",
                         (ActionId::Open, KeyScope::Overview) => "go there",
                         (ActionId::Open, KeyScope::Ranges) => "kernels",
+                        (ActionId::WorstStep, KeyScope::Ranks) if shows_collectives => "longest wait",
+                        (ActionId::RankCollectives, KeyScope::Ranks) if shows_collectives => "steps",
                         _ => word,
                     };
                     let key = app.session.key_label(a.id);

@@ -95,7 +95,9 @@ fn only_memory(report: &Report) -> bool {
 /// Numbers of allocations, frees and failed allocations.
 fn memory_counts(profile: &Profile, theme: &Theme) -> Vec<Span<'static>> {
     let memory = &profile.memory;
-    let own = |more: bool| memory.events.iter().filter(|e| e.level != MemoryLevel::Reusable && (e.bytes > 0) == more).count();
+    // The allocator's own requests to the driver are not the program's, unless there is nothing else.
+    let level = [MemoryLevel::Allocator, MemoryLevel::Driver].into_iter().find(|l| memory.events.iter().any(|e| e.level == *l));
+    let own = |more: bool| memory.events.iter().filter(|e| Some(e.level) == level && (e.bytes > 0) == more).count();
     let mut out = vec![Span::styled(
         format!("{}, {}", units::format_count(own(true), "allocation"), units::format_count(own(false), "free")),
         theme.style(Role::Dim),
@@ -178,7 +180,8 @@ fn second_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Lin
             parts.push(part(3, vec![Span::styled(units::format_count(grouping.rows.len(), "kernel"), text)]));
             if grouping.rows.len() > 3 {
                 let top: f64 = grouping.rows.iter().take(3).map(|r| r.share_percent).sum();
-                let top = [Span::styled("top 3 ", dim), Span::styled(units::format_percent(top), text), Span::styled(" of kernel time", dim)];
+                let top =
+                    [Span::styled("top 3 ", dim), Span::styled(units::format_percent(top), text), Span::styled(" of kernel time", dim)];
                 parts.push(part(2, top.to_vec()));
             }
         }

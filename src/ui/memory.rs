@@ -407,7 +407,13 @@ fn draw_holders(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &M
     table::draw_rows(frame, list, rows, view, theme, |at, _| {
         let Some(row) = screen.owner_rows().get(at) else { return Vec::new() };
         let share = row.bytes as f64 / total;
-        let mut spans = vec![Span::styled(format!("{} ", align_right(&format_size(row.bytes), SIZE + 2)), theme.style(Role::Text))];
+        // What the first finding is about stands out, whatever its size.
+        let named = screen.device_usage().and_then(|d| d.findings.first()).filter(|f| f.details.sites.iter().any(|s| s.0 == row.site));
+        let (mark, role) = named.map_or(("  ", Role::Text), |f| severity_glyph(f.severity));
+        let mut spans = vec![
+            Span::styled(align_left(mark, 2), theme.style(role)),
+            Span::styled(format!("{} ", align_right(&format_size(row.bytes), SIZE)), theme.style(Role::Text)),
+        ];
         spans.extend(bar(share, BAR, theme.style(category_role(row.category)), theme));
         spans.push(Span::raw(" "));
         if let Some(change) = changes.and_then(|c| c.get(at)) {
@@ -540,13 +546,11 @@ fn next(app: &App, screen: &MemoryScreen) -> Option<String> {
         return Some(text);
     }
     let growth = device.findings.first().filter(|f| f.id == MemoryVerdict::Growth && screen.cursor.is_none());
-    if let Some(finding) = growth.filter(|f| !f.details.sites.is_empty()) {
+    if growth.is_some_and(|f| !f.details.sites.is_empty()) {
         return Some(format!(
-            "{} copies the stack that holds more after every step, {} and {} look at other times: {}",
+            "{} copies the stack that holds more after every step, {} shows what it holds at the end",
             key(ActionId::Copy),
-            key(ActionId::MemoryLeft),
-            key(ActionId::MemoryRight),
-            escape_unsafe(finding.headline.split_once(": ").map_or(finding.headline.as_str(), |h| h.1)),
+            key(ActionId::MemoryEnd),
         ));
     }
     if let Some(StepBasis::Ranges(name)) = &device.steps.found

@@ -152,10 +152,10 @@ pub fn columns() -> Vec<ChangeColumn> {
             |r| Value::maybe_real(r.step_percent()),
         )
         .on_screen(8),
-        ChangeColumn::new("count_before", "launches", Unit::Count, "launches in the first run", |r| count(r.before.as_ref()))
+        ChangeColumn::new("count_before", "n before", Unit::Count, "launches in the first run", |r| count(r.before.as_ref()))
             .only(TEXTS)
             .priority(5),
-        ChangeColumn::new("count_after", "then", Unit::Count, "launches in the second run", |r| count(r.after.as_ref()))
+        ChangeColumn::new("count_after", "n after", Unit::Count, "launches in the second run", |r| count(r.after.as_ref()))
             .only(TEXTS)
             .priority(5),
         ChangeColumn::new("launches", "launches", Unit::Text, "launches in both runs", launch_counts)

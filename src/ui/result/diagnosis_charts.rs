@@ -6,6 +6,7 @@ use super::super::widgets::stacked_bar::{Share, share_legend, stacked_bar};
 use super::super::widgets::{gauge, range_bar};
 use super::super::{Role, Theme};
 use super::{memory_chart, roofline};
+use crate::analysis::Family;
 use crate::analysis::hints::limits::AT_LIMIT;
 use crate::analysis::hints::rule_context::Case;
 use crate::analysis::hints::unit_throughput::{Busy, Unit};
@@ -77,7 +78,13 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
     match plot {
         Some(plot) if more.height >= MEMORY => draw_roofline(frame, more, app, screen, plot, theme),
         None if more.height >= LEAST => {
-            let text = format!("Not enough was counted: {} says what to collect for it.", app.session.key_label(ActionId::Roofline));
+            // With nothing left to collect, there is no floating-point work to place.
+            let complete = screen.roofline.plot.as_ref().is_some_and(|p| p.placed.missing.is_empty());
+            let text = if complete {
+                "No floating-point work was counted: a roofline does not apply.".to_owned()
+            } else {
+                format!("Not enough was counted: {} says what to collect for it.", app.session.key_label(ActionId::Roofline))
+            };
             draw_missing(frame, split_top(&mut more, LEAST), "Roofline", &text, theme);
         }
         _ => {}
@@ -207,8 +214,8 @@ fn draw_units(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScree
     draw_lines(frame, inner, ranked.iter().take(rows).map(line).collect());
 }
 
-/// Brightness of the parts, from largest to smallest.
-const SHADES: [Role; 6] = [Role::Peak, Role::Bar, Role::Dim, Role::Faint, Role::Border, Role::BarEmpty];
+/// Colours of the parts, from largest to smallest, as on the source screen.
+const SHADES: [Role; 6] = [Role::Peak, Role::Bar, Role::Family(Family::Attention), Role::Family(Family::Nccl), Role::Dim, Role::BarEmpty];
 
 /// Draws the warp stall reasons between two instructions, or the wave cycles on an AMD GPU.
 fn draw_stalls(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, case: &Case<'_>, theme: &Theme) {

@@ -50,6 +50,9 @@ pub fn next(app: &App, screen: &ResultScreen) -> String {
         ResultView::Roofline => {
             match screen.roofline.plot.as_ref().and_then(|p| p.points.get(screen.roofline.selected).map(|at| (p, at))) {
                 Some((plot, p)) if p.own => of_point(plot, p, screen, (&key(ActionId::Open), &key(ActionId::Hints))),
+                Some((plot, _)) if !plot.points.iter().any(|p| p.own) => {
+                    format!("{} shows what limits this kernel; the points are other results", key(ActionId::Hints))
+                }
                 Some((_, p)) => format!("{} opens the metrics of {}", key(ActionId::Open), p.kernel),
                 None if screen.roofline.plot.as_ref().is_some_and(|p| !p.placed.missing.is_empty()) => {
                     format!("{} profiles the launch again with the set roofline", key(ActionId::Rerun))

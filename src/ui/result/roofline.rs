@@ -189,7 +189,8 @@ fn remark_lines(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>
     } else if plot.points.is_empty() {
         say("nothing to plot: no work or no memory traffic was counted for this result", Role::Warn);
     } else if !plot.points.iter().any(|p| p.own) {
-        say("this result is not on the chart: no floating-point work was counted for it; the points are other results", Role::Warn);
+        let text = "this result is not on the chart: no floating-point work was counted for it, so a roofline does not apply; the points are other results";
+        say(text, Role::Warn);
     }
     if !plot.placed.missing.is_empty() {
         // Each entry names its own section; one ncu set contains them all.

@@ -43,6 +43,9 @@ fn pane_rows(height: u16, lines: usize) -> u16 {
     height.saturating_sub(u16::try_from(lines).unwrap_or(u16::MAX)).clamp(least, most)
 }
 
+/// Number of rows of the pane that hold its usual text.
+const SHORT_PANE: u16 = 13;
+
 /// Number of blank rows between devices and threads; 0 unless all of them fit.
 fn blank_rows(screen: &TimelineScreen, height: u16) -> usize {
     let groups = screen.lines.iter().skip(1).filter(|l| matches!(l, Row::Group(_))).count();
@@ -115,6 +118,9 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &TimelineScreen, v
     draw_axis(frame, axis, body(axis), (report, screen, window), theme);
     let blank = blank_rows(screen, rest.height);
     let pane = pane_rows(rest.height, screen.lines.len() + blank).min(rest.height / 2 + 1);
+    // Taller lanes are worth a few rows of the pane.
+    let lanes = |pane: u16| lane_height(rest.height.saturating_sub(pane), screen.lines.len(), blank);
+    let pane = if pane > SHORT_PANE && lanes(SHORT_PANE) > lanes(pane) { SHORT_PANE } else { pane };
     let room = rest.height.saturating_sub(pane);
     let rows = split_top(&mut rest, room);
     // Without colored blocks, a lane is a single row of text.

@@ -312,7 +312,7 @@ pub fn window_pane(report: &Report, look: &Look<'_>, screen: &TimelineScreen, wi
             lines.extend(kernel_lines(look, triage, columns, theme));
         }
         Some((Some(None), _)) => lines.push(Line::styled("nothing ran on a GPU in it", theme.style(Role::Dim))),
-        Some(_) if !short => lines.push(Line::styled("working out what limits it …", theme.style(Role::Dim))),
+        Some(_) | None if run && !short => lines.push(Line::styled("working out what limits it …", theme.style(Role::Dim))),
         _ => {}
     }
     Pane { title, lines }
