@@ -37,6 +37,9 @@ const POWER: f64 = 0.3;
 const PAUSE_NS: i64 = 3_000;
 /// Slowdown that device-filling kernels inflict on each other while they run concurrently, as a fraction of their time.
 const SHARED: f64 = 0.5;
+/// Number of operations in a queue from which the next launch waits for one of them to end. The driver's queue holds 1,024;
+/// some of what it holds has no record.
+const QUEUE: usize = 900;
 /// Maximum host time counted as preparation of a launch, as a multiple of the median gap before a call.
 const PREPARES: i64 = 2;
 
@@ -210,6 +213,7 @@ impl Run {
             let ((pid, tid), start) = (calls.thread_of(c), super::triage::device_ops::clamp_time(calls.start[c]));
             (pid, tid, start, start.saturating_add(calls.duration[c].max(0)), usize::MAX)
         }));
+        let queued: Vec<(usize, i64, i64)> = calls_of.iter().filter(|c| c.4 != usize::MAX).map(|c| (c.4, c.2, c.3)).collect();
         compute_launch_costs(&mut steps, ops.units.len(), calls_of);
         // If most calls are missing, we cannot tell which operations waited for the host.
         if called * 2 < steps.len() {
@@ -223,6 +227,7 @@ impl Run {
                 Block { start, end, process: process(calls.thread_of(c).0), waits: calls.kind(c) == CallKind::Sync }
             })
             .collect();
+        blocks.extend(full_queue_blocks(&steps, &queued));
         blocks.sort_by_key(|b| b.end);
         let whole = profile.graphs.iter().fold(0_i64, |sum, g| sum.saturating_add(g.duration.0.max(0)));
         Some(Self { steps, blocks, units: ops.units.len(), processes: processes.len(), whole })
@@ -431,6 +436,27 @@ fn fills_device(profile: &Profile, op: &DeviceOp) -> bool {
 fn cache_refill_time(profile: &Profile, op: &DeviceOp) -> i64 {
     let device = device_of(profile, op).and_then(|d| d.l2.zip(d.memory_bandwidth));
     device.map_or(0, |(l2, per_second)| (l2.0 as f64 / per_second.max(1) as f64 * 1e9) as i64)
+}
+
+/// Launch calls that may have waited for room in a full queue: those at whose end about as many operations of the process
+/// had been launched and had not ended as a queue holds. `calls` are operation, start and end of each call, ns.
+fn full_queue_blocks(steps: &[Step], calls: &[(usize, i64, i64)]) -> Vec<Block> {
+    let mut ends: FxHashMap<u32, Vec<i64>> = FxHashMap::default();
+    for &(at, ..) in calls {
+        ends.entry(steps[at].process).or_default().push(steps[at].end);
+    }
+    ends.values_mut().for_each(|ends| ends.sort_unstable());
+    let mut in_order: Vec<&(usize, i64, i64)> = calls.iter().collect();
+    in_order.sort_unstable_by_key(|c| c.2);
+    let mut launched: FxHashMap<u32, usize> = FxHashMap::default();
+    let blocked = in_order.into_iter().filter_map(|&(at, start, end)| {
+        let process = steps[at].process;
+        let count = launched.entry(process).or_default();
+        *count += 1;
+        let ended = ends.get(&process).map_or(0, |ends| ends.partition_point(|e| *e <= start));
+        (count.saturating_sub(ended) >= QUEUE).then_some(Block { start, end, process, waits: false })
+    });
+    blocked.collect()
 }
 
 /// Computes the time that omitting each launch saves. `calls`: process, thread, start, end and operation of all calls

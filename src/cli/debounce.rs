@@ -54,6 +54,7 @@ mod tests {
             profile: Arc::new(Profile::new(Source::default())),
             paths: None,
             window: None,
+            parts: None,
             ask,
         };
         let mut resting = Resting::default();

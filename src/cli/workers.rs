@@ -120,7 +120,15 @@ mod tests {
     use crate::model::{Profile, Source};
 
     fn work(report: usize, ask: JobRequest) -> Box<Work> {
-        Box::new(Work { report, generation: 1, profile: Arc::new(Profile::new(Source::default())), paths: None, window: None, ask })
+        Box::new(Work {
+            report,
+            generation: 1,
+            profile: Arc::new(Profile::new(Source::default())),
+            paths: None,
+            window: None,
+            parts: None,
+            ask,
+        })
     }
 
     #[test]

@@ -55,7 +55,10 @@ fn on_the_command_line() {
     let before: i64 = json["rows"].as_array().unwrap().iter().map(|r| r["before"]["total_ns"].as_i64().unwrap()).sum();
     assert_eq!(json["total_before_ns"].as_i64().unwrap(), before);
     let (rc, table, _) = run(&["diff", &a, &b, "--format", "table", "--limit", "3"]);
-    assert!(rc == 0 && table.starts_with("kernel time ") && table.split("\n\n").nth(1).unwrap().lines().count() == 4, "{table}");
+    // The run first, then its kernels.
+    let parts: Vec<&str> = table.split("\n\n").collect();
+    assert!(rc == 0 && parts[0].starts_with("median step: ") && parts[1].starts_with("kernel time "), "{table}");
+    assert_eq!(parts[2].lines().count(), 4, "{table}");
     assert!(!table.contains("-0.0 %"), "{table}");
     // Exit codes for scripts: 1 for a regression above the limit, 2 for wrong usage.
     assert_eq!(run(&["diff", &a, &b, "--fail-above", "5%"]).0, 0);

@@ -355,7 +355,7 @@ fn holes_of_a_recording_do_not_look_idle() {
     e.press("T");
     let screen = e.screen();
     assert!(screen.contains("of it recorded (╱ was not)") && screen.contains("╱╱╱╱╱"), "{screen}");
-    assert!(screen.contains("that were recorded") && !screen.contains("no cause known"), "{screen}");
+    assert!(screen.contains("were not recorded") && !screen.contains("no cause known"), "{screen}");
     // A theme with a background of its own.
     let light = e.buffer("light", ColorMode::True);
     assert!(light.content.iter().filter(|cell| cell.symbol() == "╱").count() > 100);
