@@ -210,7 +210,9 @@ fn draw_selected(
 fn draw_host_lines(frame: &mut Frame<'_>, area: Rect, app: &App, triage: &Triage, lines: &[LineTime], theme: &Theme) {
     let title = vec![
         Span::styled("Lines that the GPU waits for", theme.style(Role::Title)),
-        Span::styled(format!("  {} shows the calls", app.session.key_label(ActionId::Lines)), theme.style(Role::Dim)),
+        Span::styled("  % of the sampled idle time, ", theme.style(Role::Dim)),
+        Span::styled(app.session.key_label(ActionId::Lines), theme.style(Role::Key)),
+        Span::styled(" the calls", theme.style(Role::Dim)),
     ];
     let inner = draw_panel(frame, area, title, true, theme);
     let all = triage.host_time.known().max(1) as f64;

@@ -139,11 +139,13 @@ fn draw_host_time(frame: &mut Frame<'_>, area: Rect, row: &RangeRow<'_>, theme: 
     let share = |ns: i64| (ns as f64 / wall).clamp(0.0, 1.0);
     let part = |name: &str, ns: i64, role: Role| Share { name: name.to_owned(), share: share(ns), style: theme.style(role), letter: None };
     let parts = [
-        part("a GPU works", node.wall - node.idle, Role::Part(TimeCategory::Kernels)),
+        part("a GPU works", node.wall - node.idle - node.beyond, Role::Part(TimeCategory::Kernels)),
         part("no GPU works", node.idle, Role::Part(TimeCategory::Waiting)),
+        part("before the first or after the last operation", node.beyond, Role::BarEmpty),
     ];
-    let mut lines = vec![stacked_bar(&parts, columns)];
-    lines.extend(share_legend(&parts, columns, 1, theme.style(Role::Text), theme));
+    let parts = &parts[..if node.beyond > 0 { 3 } else { 2 }];
+    let mut lines = vec![stacked_bar(parts, columns)];
+    lines.extend(share_legend(parts, columns, parts.len() - 1, theme.style(Role::Text), theme));
     let mut inside: Vec<(String, i64)> = node
         .children
         .iter()

@@ -125,6 +125,9 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, vie
     });
 }
 
+/// Share of GPU time outside of ranges, in percent, from which the figures of ranges are far from the whole.
+const MUCH_OUTSIDE: f64 = 20.0;
+
 fn control_line(app: &App, screen: &RangesScreen, theme: &Theme, columns: usize) -> Line<'static> {
     let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Text));
     let mut parts: Vec<_> = filter_part(&screen.finder, theme).into_iter().collect();
@@ -135,7 +138,10 @@ fn control_line(app: &App, screen: &RangesScreen, theme: &Theme, columns: usize)
         parts.push(part(2, vec![Span::styled(format!("{} of {}", screen.shown.len(), units::format_count(all, "row")), dim)]));
         let share = tree.outside.0 as f64 / tree.outside.1.max(1) as f64 * 100.0;
         if share >= 1.0 {
-            parts.push(part(3, vec![Span::styled(format!("{} of GPU time outside of ranges", units::format_percent(share)), dim)]));
+            // Work that other threads launch, such as a backward pass, is in no range of this one.
+            let role = if share >= MUCH_OUTSIDE { Role::Warn } else { Role::Dim };
+            let text = format!("{} of GPU time was launched outside of ranges", units::format_percent(share));
+            parts.push(part(1, vec![Span::styled(text, theme.style(role))]));
         }
     }
     if let (Some((id, _)), Some((of, kernels))) = (screen.selected_node(), &screen.inside)
@@ -180,9 +186,9 @@ fn next(app: &App, screen: &RangesScreen) -> Option<String> {
         let idle = if node.idle > 0 { format!(", and the GPU was idle for {} of it", Nanos(node.idle)) } else { String::new() };
         return Some(format!("{} folds and unfolds; nothing was launched in this range ({who}){idle}", key(ActionId::Fold)));
     }
-    let idle = node.idle as f64 / (node.wall.max(1)) as f64;
+    let idle = (node.idle + node.beyond) as f64 / (node.wall.max(1)) as f64;
     let what = if idle >= 0.3 {
-        format!("the GPU is idle for {} of this range", units::format_whole_percent(idle * 100.0))
+        format!("no GPU works for {} of this range", units::format_whole_percent(idle * 100.0))
     } else {
         let copies = if node.copies > 0 { format!(" and {}", units::format_count(node.copies, "copy")) } else { String::new() };
         let kernels = match (node.kernels, node.collectives) {

@@ -159,6 +159,7 @@ impl<'a> Builder<'a> {
                 busy: 0,
                 projected: 0,
                 idle: 0,
+                beyond: 0,
                 kernels: 0,
                 copies: 0,
                 collectives: 0,
@@ -372,17 +373,20 @@ impl<'a> Builder<'a> {
             busy.push(op.start, op.end);
         }
         let busy = Covered::from_intervals(&busy);
-        if busy.span().is_none() {
-            return;
-        }
+        let Some((first, last)) = busy.span() else { return };
         let mut open = std::mem::take(&mut self.of_process);
         for &(row, instance) in self.by_thread.iter().flatten() {
             let range = self.profile.ranges.get(row as usize);
             open.push((clamp_time(range.start), clamp_time(range.end), self.instances[instance as usize].node));
         }
+        // Time before the first and after the last operation is not idle: the work has not started or is done.
         for (start, end, node) in open {
-            if let Some((start, end)) = self.clip_to_window(start, end).filter(|(start, end)| start < end) {
-                self.nodes[node as usize].idle += end - start - busy.length_within(start, end);
+            let Some((start, end)) = self.clip_to_window(start, end).filter(|(start, end)| start < end) else { continue };
+            let (from, to) = (start.max(first), end.min(last));
+            let inside = (to - from).max(0);
+            self.nodes[node as usize].beyond += end - start - inside;
+            if inside > 0 {
+                self.nodes[node as usize].idle += inside - busy.length_within(from, to);
             }
         }
     }

@@ -31,6 +31,8 @@ pub struct Node {
     pub projected: i64,
     /// Host time of these ranges during which all devices were idle.
     pub idle: i64,
+    /// Host time of these ranges before the first and after the last operation of the report, ns.
+    pub beyond: i64,
     pub kernels: u64,
     pub copies: u64,
     pub collectives: u64,

@@ -198,7 +198,7 @@ impl<'a> RunContext<'a> {
         // Finding steps and collecting host calls both require a scan of the whole profile: run them in parallel.
         let (mut steps, host) = std::thread::scope(|scope| {
             let host = scope.spawn(|| Host::from_profile(profile));
-            (Steps::from_profile(profile, &ops, (first, last), &counts), host.join())
+            (Steps::from_profile(profile, &ops, (first, last), &counts, !windows.is_empty()), host.join())
         });
         // Propagate a panic from the thread.
         let host = host.unwrap_or_else(|panic| std::panic::resume_unwind(panic));

@@ -33,8 +33,9 @@ const MANY: i64 = 8;
 const HIDDEN: f64 = 0.1;
 
 impl Steps {
-    /// Finds the steps of a run; `span` is the time from its first to its last operation.
-    pub fn from_profile(profile: &Profile, ops: &DeviceOps<'_>, span: (i64, i64), counts: &[Counts]) -> Self {
+    /// Finds the steps of a run; `span` is the time from its first to its last operation. With `warm`, the steps of the
+    /// warm-up are kept.
+    pub fn from_profile(profile: &Profile, ops: &DeviceOps<'_>, span: (i64, i64), counts: &[Counts], warm: bool) -> Self {
         let found = by_ranges(profile, ops).or_else(|| by_graphs(profile, ops)).or_else(|| by_sequence(profile, ops, counts));
         let Some((found, starts, end)) = found else { return Self::default() };
         let mut steps: Vec<Step> = (0..)
@@ -56,7 +57,7 @@ impl Steps {
                 left_out.push(LeftOut { phase, what, start, end });
             }
         };
-        let warm = warm_up(&steps);
+        let warm = if warm { 0 } else { warm_up(&steps) };
         if warm > 0 {
             let what = if warm == 1 { "the first step: warm-up".to_owned() } else { format!("the first {warm} steps: warm-up") };
             out(Phase::WarmUp, what, steps[0].start, steps[warm - 1].end);

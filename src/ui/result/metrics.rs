@@ -95,6 +95,9 @@ fn search_line(screen: &ResultScreen, theme: &Theme) -> Line<'static> {
     Line::from(spans)
 }
 
+/// Estimated speedup, in percent of the kernel's time, from which a rule's message is as severe as a hint of high severity.
+const HIGH: f64 = 30.0;
+
 fn verdict_glyph(verdict: Verdict) -> (&'static str, Role) {
     match verdict {
         Verdict::Error => ("✗", Role::Bad),
@@ -326,7 +329,11 @@ impl Draw<'_> {
     /// Mark, title and estimated speedup of a rule.
     fn rule_head(&self, message: &Message) -> Line<'static> {
         let theme = self.theme;
-        let (mark, role) = verdict_glyph(message.verdict);
+        // As for our own hints, the sign says how much is at stake.
+        let (mark, role) = match message.speedup {
+            Some((Scope::Global, percent)) if percent >= HIGH => ("▲", Role::Bad),
+            _ => verdict_glyph(message.verdict),
+        };
         let mut head = vec![Span::styled(format!(" {mark} "), theme.style(role))];
         if !message.title.is_empty() {
             head.push(Span::styled(escape_unsafe(&message.title).into_owned(), theme.style(role)));
