@@ -17,6 +17,11 @@ use std::sync::Arc;
 /// Minimum share of its caller's time for a call to be unfolded initially, so that the dominant path is open.
 const MAIN: f64 = 0.5;
 
+/// Share of the time from which a call is unfolded initially if there is room for it.
+const LEAST_UNFOLDED: f64 = 0.01;
+/// Part of the screen's height that the unfolded calls may fill initially.
+const UNFOLDED_ROWS: (u16, u16) = (3, 5);
+
 /// Lines of a source file, or why they are not shown.
 pub type SourceLines = Result<Arc<[String]>, String>;
 
@@ -48,6 +53,10 @@ fn only_call(tree: &CallTree, id: u32) -> Option<u32> {
     (node.parent.is_some() && tree.nodes.get(*only as usize)?.ns.saturating_mul(100) >= node.ns.saturating_mul(LAUNCHER)).then_some(*only)
 }
 
+fn unfolded_rows((_, rows): (u16, u16)) -> usize {
+    usize::from(rows * UNFOLDED_ROWS.0 / UNFOLDED_ROWS.1)
+}
+
 impl LinesScreen {
     /// Source file of the selected function, once it has been read.
     pub fn source(&self) -> Option<&SourceLines> {
@@ -74,7 +83,8 @@ impl LinesScreen {
         self.unfolded.contains(&node)
     }
 
-    fn take_triage(&mut self, report: &Report) {
+    /// Takes the tree of calls, unfolded as far as `rows` have room.
+    fn take_triage(&mut self, report: &Report, rows: usize) {
         let Some((triage, profile)) = available_triage(report).zip(report.profile.as_ref()) else {
             *self = Self { finder: std::mem::take(&mut self.finder), sources: std::mem::take(&mut self.sources), ..Self::default() };
             return;
@@ -92,8 +102,20 @@ impl LinesScreen {
         self.unfolded = unfolded;
         self.tree = Arc::new(tree);
         self.rebuild_rows();
+        while self.shown.len() < rows && self.unfold_longest() {
+            self.rebuild_rows();
+        }
         // Initially select the innermost call of the dominant path.
         self.selected = self.main_row();
+    }
+
+    /// Unfolds the listed call with the most time among those that are folded; false if there is none worth it.
+    fn unfold_longest(&mut self) -> bool {
+        let least = (self.tree.known as f64 * LEAST_UNFOLDED) as i64;
+        let folded = self.shown.iter().filter_map(|&id| Some((id, self.tree.nodes.get(id as usize)?)));
+        let folded = folded.filter(|(id, n)| !n.children.is_empty() && n.ns > least && !self.unfolded.contains(id));
+        let Some((id, _)) = folded.max_by_key(|(_, n)| n.ns) else { return false };
+        self.unfolded.insert(id)
     }
 
     /// Row of the innermost call that accounts for most of the time.
@@ -182,8 +204,9 @@ impl Screen for LinesScreen {
     }
 
     fn opened(&mut self, cx: &mut ScreenContext<'_>) -> Response {
+        let rows = unfolded_rows(cx.session.size);
         if let Some(report) = cx.report() {
-            self.take_triage(report);
+            self.take_triage(report, rows);
         }
         self.request_source(cx)
     }
@@ -191,8 +214,9 @@ impl Screen for LinesScreen {
     fn take(&mut self, news: ScreenEvent<'_>, cx: &mut ScreenContext<'_>) -> Response {
         match news {
             ScreenEvent::Done(JobResult::Triage(_)) => {
+                let rows = unfolded_rows(cx.session.size);
                 if let Some(report) = cx.report() {
-                    self.take_triage(report);
+                    self.take_triage(report, rows);
                 }
                 self.request_source(cx)
             }
