@@ -1,6 +1,6 @@
 //! Table of kernels or other groups of launches.
 
-use super::panel::{Panel, draw_notice, split_top};
+use super::panel::{Panel, draw_lines, draw_notice, split_top};
 use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, bar, fit_parts, highlight_chars, part, sparkline};
@@ -200,6 +200,12 @@ fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen: &K
     let layout = fit_layout(report.groups.by, inner.width.into(), diagnosed);
     let rows = Rect { y: inner.y + 1, height: inner.height.saturating_sub(1), ..inner };
     draw_heads(frame, Rect { height: 1, ..inner }, (report, screen), &layout, view, theme);
+    // Without a panel beside it, a short table leaves room for what is known of the selected row.
+    let below = u16::try_from(all.saturating_add(1)).unwrap_or(u16::MAX);
+    if let Some(row) = screen.selected_row().filter(|_| !bordered && below < rows.height) {
+        let place = Rect { y: rows.y + below, height: rows.height - below, ..rows };
+        draw_lines(frame, place, super::preview::lines(app, report, row, usize::from(place.width), theme));
+    }
     match (&report.groups.grouping, &report.preview) {
         (Some(_), _) => rows_of(frame, rows, (report, screen), &app.session.key_label(ActionId::Back), &layout, view, theme),
         (None, Some(preview)) => draw_preview_rows(frame, rows, (preview, view.ascii), &layout, theme),

@@ -102,7 +102,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
     finding_rows(frame, Rect { height: shown.min(inner.height), ..inner }, triage, screen.selected, view, theme);
     draw_lines(frame, Rect { y: inner.y + shown, height: inner.height.saturating_sub(shown), ..inner }, remarks);
     if line_rows > 0 && list.height > line_rows {
-        draw_host_lines(frame, split_top(&mut list, line_rows), app, triage, &lines, theme);
+        draw_host_lines(frame, split_top(&mut list, line_rows), triage, &lines, theme);
     }
     if kernels > 0 && list.height > edge {
         let amd = app.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| p.is_amd());
@@ -153,7 +153,11 @@ fn remark_lines(
         if remarks.len() > room {
             remarks.truncate(room);
             if let Some(last) = remarks.last_mut() {
-                last.push_span(Span::styled(format!(" … ({})", app.session.key_label(ActionId::Notes)), theme.style(Role::Dim)));
+                let more = format!(" … ({})", app.session.key_label(ActionId::Notes));
+                let room = columns.saturating_sub(4 + display_width(&more));
+                let text: String = last.spans.iter().map(|s| s.content.as_ref()).collect();
+                let text = if display_width(&text) > room { cut_end(&text, room).trim_end_matches(['…', ' ']).to_owned() } else { text };
+                *last = Line::styled(format!("{text}{more}"), theme.style(Role::Dim));
             }
         }
         return remarks;
@@ -207,12 +211,11 @@ fn draw_selected(
 }
 
 /// Draws the program lines with the most GPU idle time.
-fn draw_host_lines(frame: &mut Frame<'_>, area: Rect, app: &App, triage: &Triage, lines: &[LineTime], theme: &Theme) {
+fn draw_host_lines(frame: &mut Frame<'_>, area: Rect, triage: &Triage, lines: &[LineTime], theme: &Theme) {
     let title = vec![
         Span::styled("Lines that the GPU waits for", theme.style(Role::Title)),
-        Span::styled("  % of the sampled idle time, ", theme.style(Role::Dim)),
-        Span::styled(app.session.key_label(ActionId::Lines), theme.style(Role::Key)),
-        Span::styled(" the calls", theme.style(Role::Dim)),
+        // The time breakdown's share also has idle time without samples.
+        Span::styled("  % of sampled time", theme.style(Role::Dim)),
     ];
     let inner = draw_panel(frame, area, title, true, theme);
     let all = triage.host_time.known().max(1) as f64;

@@ -99,10 +99,16 @@ pub fn columns<'p>(counted: bool) -> Vec<RangeColumn<'p>> {
         )
         .on_screen(8)
         .sorted(GPU_BUSY),
-        RangeColumn::new("gpu_idle_ns", "GPU idle", Unit::Ns, "time on the host in which no GPU worked, from the first operation of the report to the last", |r| on_host(r, r.node.idle))
-            .priority(2)
-            .on_screen(8)
-            .sorted(GPU_IDLE),
+        RangeColumn::new(
+            "gpu_idle_ns",
+            "GPU idle",
+            Unit::Ns,
+            "time on the host in which no GPU worked, from the first operation of the report to the last",
+            |r| on_host(r, r.node.idle),
+        )
+        .priority(2)
+        .on_screen(8)
+        .sorted(GPU_IDLE),
         RangeColumn::new(
             "gpu_span_ns",
             "GPU span",

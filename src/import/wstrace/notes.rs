@@ -3,7 +3,7 @@
 use super::blocks::Damage;
 use super::build::Section;
 use super::empty_trace::{Absence, why_refused, why_stopped};
-use crate::model::units::{format_count, format_grouped};
+use crate::model::units::{format_count, format_grouped, format_percent};
 use crate::model::{Activity, CaptureRange, GraphMode, Nanos, Note, NoteKind, Profile, Severity};
 
 /// Parts missing from a trace.
@@ -109,8 +109,22 @@ impl Said {
     }
 }
 
+/// Share of the records whose loss changes no figure by more than the variation between runs.
+const FEW_LOST: f64 = 0.01;
+
+/// Severity of the loss of some records, and its share in words if it is small.
+fn severity_of_loss(lost: u64, recorded: usize) -> (Severity, String) {
+    let share = lost as f64 / (lost as f64 + recorded as f64).max(1.0);
+    if share < FEW_LOST {
+        (Severity::Info, format!(" ({} of all)", format_percent(share * 100.0)))
+    } else {
+        (Severity::Error, String::new())
+    }
+}
+
 pub fn build_notes(profile: &Profile, said: &Said) -> Vec<Note> {
     let mut out = Vec::new();
+    let recorded = profile.launches.len() + profile.memops.len() + profile.graphs.len();
     if let Some((why, fix)) = &said.refused {
         out.push(Note::new(Severity::Error, NoteKind::Empty, format!("One process was not recorded: {why}.")).with_fix(fix));
     } else if let Some(Absence { why, fix, .. }) =
@@ -154,16 +168,17 @@ pub fn build_notes(profile: &Profile, said: &Said) -> Vec<Note> {
         } else {
             String::new()
         };
-        let text = format!(
-            "CUPTI had no room for {}{refused}: counts are lower bounds.",
-            format_count(usize::try_from(said.dropped).unwrap_or(usize::MAX), "record"),
-        );
-        note(Severity::Error, NoteKind::Lost, text);
+        let dropped = usize::try_from(said.dropped).unwrap_or(usize::MAX);
+        let (severity, share) = severity_of_loss(said.dropped, recorded);
+        let severity = if said.refused_buffers > 0 { Severity::Error } else { severity };
+        let text = format!("CUPTI had no room for {}{share}{refused}: counts are lower bounds.", format_count(dropped, "record"));
+        note(severity, NoteKind::Lost, text);
     }
     if said.unwritten > 0 {
-        let text =
-            format!("The tracer left out {}: a thread ended, or was held up, while writing.", format_count(said.unwritten, "record"));
-        note(Severity::Error, NoteKind::Lost, text);
+        let (severity, share) = severity_of_loss(said.unwritten, recorded);
+        let records = format_count(said.unwritten, "record");
+        let text = format!("The tracer left out {records}{share}: a thread ended, or was held up, while writing.");
+        note(severity, NoteKind::Lost, text);
     }
     if said.interrupted > 0 {
         let text = format!(

@@ -43,6 +43,8 @@ struct Axes {
     y: (f64, f64),
 }
 
+/// Factor by which the axis of intensities may be extended for other results.
+const FARTHEST: f64 = 30.0;
 /// Maximum length of an axis, in powers of ten.
 const MOST_DECADES: f64 = 10.0;
 
@@ -61,6 +63,9 @@ fn fit_axes(plot: &Plot) -> Option<Axes> {
     let intensities = || own().map(|p| p.intensity).filter(|i| i.is_finite() && *i > 0.0);
     let low_x = ridges().chain(intensities()).fold(f64::MAX, f64::min) / 10.0;
     let high_x = ridges().chain(intensities()).fold(0.0, f64::max) * 4.0;
+    // Other results lie inside, too, if that leaves most of the width to the roofs.
+    let others = plot.points.iter().map(|p| p.intensity).filter(|i| i.is_finite()).fold(0.0, f64::max) * 1.5;
+    let high_x = high_x.max(others.min(high_x * FARTHEST));
     let low_y = own().map(|p| p.achieved).fold(peaks.iter().copied().fold(top, f64::min) / 300.0, f64::min);
     let (x, y) = ((low_x.log10(), high_x.log10()), ((low_y / 3.0).log10(), (top * 2.5).log10()));
     // Own points are always inside, unless they are extremely far away, in which case an arrow at the edge marks them.

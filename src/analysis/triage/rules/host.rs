@@ -128,6 +128,11 @@ fn mostly_guessed(case: &RunContext<'_>) -> bool {
     case.host_time.guessed * 2 > case.idle.get(Cause::Compute) + case.idle.get(Cause::Wait)
 }
 
+/// Returns true if a mean idle time fits into a step; otherwise, it lies between steps.
+fn lies_in_steps(case: &RunContext<'_>, mean: f64) -> bool {
+    case.steps.median_length().is_none_or(|step| mean <= step as f64)
+}
+
 /// Suffix for a headline, for idle time that consists of only one or two gaps; otherwise empty.
 fn once_suffix(times: u64, longest: Option<f64>) -> String {
     match (times, longest) {
@@ -216,7 +221,7 @@ pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
         case.terms.gpu.api
     ))
     .with_number("idle while the host waits", idle as f64, "ns")
-    .with_number("mean of it in a step", case.per_step(idle.unsigned_abs()), "ns")
+    .with_number("mean of it in a step", case.per_step(idle.unsigned_abs()).filter(|mean| lies_in_steps(case, *mean)), "ns")
     .with_number("the longest wait", long, "ns")
     .with_places(waits.into_iter().take(3).map(|(_, place)| place))
     .with_actions(wait_advice(
