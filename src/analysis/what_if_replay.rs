@@ -445,7 +445,9 @@ fn full_queue_blocks(steps: &[Step], calls: &[(usize, i64, i64)]) -> Vec<Block> 
     for &(at, ..) in calls {
         ends.entry(steps[at].process).or_default().push(steps[at].end);
     }
-    ends.values_mut().for_each(|ends| ends.sort_unstable());
+    for ends in ends.values_mut() {
+        ends.sort_unstable();
+    }
     let mut in_order: Vec<&(usize, i64, i64)> = calls.iter().collect();
     in_order.sort_unstable_by_key(|c| c.2);
     let mut launched: FxHashMap<u32, usize> = FxHashMap::default();

@@ -29,6 +29,8 @@ const FEW: i64 = 4;
 /// Fraction of the lateness that a rank's additional kernel time must reach for computing to be the cause. Less than 1,
 /// because one delay can cause several waits, which add up to more than the delay itself.
 const BY_KERNELS: f64 = 0.25;
+const SAME_WORK: &str =
+    "Give each rank the same work: equal batches and sequence lengths (bucketing, padding), balanced pipeline stages and experts.";
 /// Maximum width of a kernel's name in a finding.
 const KERNEL: usize = 48;
 /// Fraction of the lateness that additional idle time in one function must reach for the function to be named. Less
@@ -395,8 +397,6 @@ fn straggler_finding(all: &[Digest], job: &Job, (row, late): (usize, i64), cause
         ns: Some(late),
         rank: Some(rank),
     }]);
-    const SAME_WORK: &str =
-        "Give each rank the same work: equal batches and sequence lengths (bucketing, padding), balanced pipeline stages and experts.";
     match why {
         Late::Compute if *does_more => finding.with_actions(&[SAME_WORK]),
         Late::Compute => finding.with_actions(&[

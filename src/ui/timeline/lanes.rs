@@ -76,9 +76,7 @@ fn draw_row(
             theme.style(Role::Selected).add_modifier(Modifier::BOLD | Modifier::UNDERLINED)
         } else if edge {
             theme.style(Role::Title).add_modifier(Modifier::REVERSED)
-        } else if chosen {
-            own.add_modifier(Modifier::REVERSED | Modifier::BOLD | Modifier::UNDERLINED)
-        } else if other {
+        } else if chosen || other {
             own.add_modifier(Modifier::REVERSED | Modifier::BOLD | Modifier::UNDERLINED)
         } else if !mono && (muted || glyph.category.is_some_and(Category::is_enclosing)) {
             // Draw enclosing ranges, and helper threads that wait for events, less prominently than actual work.
