@@ -32,13 +32,18 @@ fn device_names(profile: &Profile) -> String {
     let shown = if used.is_empty() { profile.devices.iter().collect() } else { used };
     let mut names: Vec<(String, u32)> = Vec::new();
     for device in shown {
-        let name = device.short_name();
+        let name = device.name.as_ref().map_or_else(String::new, |_| device.short_name());
         match names.iter_mut().find(|(n, _)| *n == name) {
             Some((_, n)) => *n += 1,
             None => names.push((name, 1)),
         }
     }
-    names.iter().map(|(name, n)| format!("{n}× {}", escape_unsafe(name))).collect::<Vec<_>>().join(", ")
+    // Without a model, there is only a number of GPUs.
+    let shown = names.iter().map(|(name, n)| match name.as_str() {
+        "" => units::format_count(*n, "GPU"),
+        name => format!("{n}× {}", escape_unsafe(name)),
+    });
+    shown.collect::<Vec<_>>().join(", ")
 }
 
 fn first_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'static> {

@@ -206,7 +206,7 @@ impl<'a> RunContext<'a> {
         steps.keep_recorded(&profile.recorded);
         let chosen = windows.first().zip(windows.last()).map(|(a, b)| (a.0, b.1));
         if let Some(window) = chosen {
-            steps.keep_in_window(window);
+            steps.keep_in_window(window, (first, last));
         }
         if chosen.is_none() && steps.found.is_none() {
             steps.left_out.extend(start::left_out(&ops, &host, (first, last), work));

@@ -69,9 +69,11 @@ impl Steps {
         Self { found: Some(found), list: steps, left_out }
     }
 
-    /// Keeps only the steps in a window chosen by the user.
-    pub fn keep_in_window(&mut self, window: (i64, i64)) {
-        self.list.retain(|s| s.start >= window.0 && s.end <= window.1);
+    /// Keeps only the steps in a window chosen by the user. `span` is the time from the first operation to the last: a
+    /// window that holds the first one holds the step around it, too, which may begin before it; likewise at the end.
+    pub fn keep_in_window(&mut self, window: (i64, i64), span: (i64, i64)) {
+        let (from, to) = (window.0 <= span.0, window.1 >= span.1);
+        self.list.retain(|s| (from || s.start >= window.0) && (to || s.end <= window.1));
         self.left_out = Vec::new();
     }
 

@@ -44,6 +44,9 @@ const VALUE: (usize, usize, usize) = (10, 15, 18);
 const WIDE: usize = 100;
 /// Minimum width of a label.
 const LABEL: usize = 18;
+/// Width of a label for which bars are shortened, and the minimum width of bars.
+const WHOLE_LABEL: usize = 42;
+const LEAST_BARS: usize = 9;
 /// Width of the change bar: maximum, which is odd, and divisor of the table's width.
 const BAR: (usize, usize) = (21, 7);
 /// Changes that fill one half of the bar: in points for percentages, as a factor for other values.
@@ -403,6 +406,9 @@ fn draw_metrics(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: 
     let most = if columns >= WIDE { VALUE.2 } else { VALUE.1 };
     let value = widest.clamp(VALUE.0, most).min(columns.saturating_sub(LABEL + CHANGE) / 2 - 2) + 2;
     let bars = (columns / BAR.1).min(BAR.0) | 1;
+    // Whole names of metrics are worth more than long bars.
+    let room = columns.saturating_sub(2 * value + CHANGE + 2);
+    let bars = bars.min(room.saturating_sub(WHOLE_LABEL).max(LEAST_BARS)) | 1;
     let bars = if columns >= LABEL + 10 + 2 * value + CHANGE + bars + 2 { bars } else { 0 };
     let label = columns.saturating_sub(2 * value + CHANGE + if bars > 0 { bars + 2 } else { 0 });
     let full = label.saturating_sub(48);

@@ -59,7 +59,7 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
         ),
     )
     .with_gain_basis("the idle time in which the launching thread was in launch calls or between close ones; with graphs or fewer kernels, it drops to nearly zero")
-    .with_number("idle while launching", idle as f64, "ns")
+    .with_number("idle while launching, without outliers and copies", idle as f64, "ns")
     .with_number("of it after waits, beyond the time for which the GPU was busy", (late > 0).then_some(late as f64), "ns")
     .with_number("times that the GPU ran out of work", gaps as f64, "")
     .with_number("the longest of them", longest as f64, "ns")
