@@ -41,7 +41,7 @@ pub struct DiffArgs {
 
 /// Parses a percentage, with or without `%`.
 fn parse_percent(text: &str) -> Result<f64, String> {
-    let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>().map_err(|e| e.to_string())?;
+    let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>().unwrap_or(f64::NAN);
     if number.is_finite() { Ok(number) } else { Err("write a percentage, such as 5%".to_owned()) }
 }
 

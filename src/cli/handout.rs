@@ -35,7 +35,12 @@ pub fn write_report(args: &ReportArgs, nsys: Option<&Path>) -> Result<(), Failur
     let html = match name.rsplit_once('.').map(|n| n.1) {
         Some("html" | "htm") => true,
         Some("md" | "markdown") => false,
-        _ => return Err(Failure::wrong(format!("{}: name a file that ends in .html or .md", args.output.display()))),
+        _ => {
+            return Err(Failure::wrong(format!(
+                "{}: name a file that ends in .html or .md (`warpscope triage --format json` prints JSON)",
+                args.output.display()
+            )));
+        }
     };
     let mut all = Vec::new();
     for file in &args.files {

@@ -178,7 +178,7 @@ fn summary_line(profile: &Profile, screen: &LaunchesScreen, list: &LaunchList, t
         part(0, vec![Span::styled(units::format_count(stats.count, "launch"), text)]),
         pair(1, "total", Nanos(stats.total).to_string()),
         pair(2, "avg", Nanos::format_ns(stats.avg)),
-        pair(3, "p50", stats.median.map(Nanos::format_ns).unwrap_or_default()),
+        pair(3, "median", stats.median.map(Nanos::format_ns).unwrap_or_default()),
         pair(4, "p99", stats.p99.map(|p| Nanos(p).to_string()).unwrap_or_default()),
         pair(5, "min", Nanos(stats.min).to_string()),
         pair(5, "max", Nanos(stats.max).to_string()),

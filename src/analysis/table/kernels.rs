@@ -112,7 +112,7 @@ pub fn columns<'p>(by: GroupBy) -> Vec<KernelColumn<'p>> {
             .priority(2)
             .on_screen(8)
             .sorted(Sort::descending("avg", 'a')),
-        KernelColumn::new("median_ns", "p50", Unit::Ns, "median duration (p50)", |r| Value::maybe_real(r.group.stats.median))
+        KernelColumn::new("median_ns", "median", Unit::Ns, "median duration (p50)", |r| Value::maybe_real(r.group.stats.median))
             .priority(5)
             .on_screen(8)
             .sorted(Sort::descending("median", 'm')),

@@ -90,6 +90,11 @@ fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
     let again = |site: u32| seen.get(&site).is_some_and(|s| s.len() * 2 >= counted.len());
     let mut sites = case.by_site(ledger.lives.iter().filter(stays));
     sites.retain(|s| again(s.0));
+    // All that the first of them holds at the end, also of the steps that were not counted.
+    let held = sites.iter().find(|s| s.0 != NONE).map(|&(site, _)| {
+        let own = ledger.lives.iter().filter(|l| l.is_kept() && case.sites.site_of_stack(l.stack) == site);
+        own.map(|l| l.bytes).fold(0, u64::saturating_add)
+    });
     let found = match &steps.found {
         Some(StepBasis::Ranges(name)) => format!("of {name}"),
         Some(StepBasis::Code(stack)) => format!("that begin with {}", case.site_name(case.sites.site_of_stack(*stack))),
@@ -108,6 +113,7 @@ fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
         .with_judged_number("steps with a higher low than the one before", rising * 100.0, "%", ("≥", RISING * 100.0))
         .with_number(&format!("steps {found}, without the first"), counted.len() as f64, "")
         .with_judged_number("allocated in them and held to the end", kept as f64, "byte", ("≥", KEPT * grown))
+        .with_number("held to the end by the line that is named, in all", held.map(|bytes| bytes as f64), "byte")
         .with_number("least allocated in the first of them", lows[0], "byte")
         .with_number("least allocated in the last of them", lows[lows.len() - 1], "byte")
         .with_sites(sites, Some(last))
