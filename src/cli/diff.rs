@@ -9,7 +9,7 @@ use crate::analysis::diff_steps::compare_lengths;
 use crate::analysis::readable::readable_name;
 use crate::analysis::triage::{self, Scope, StepTimes};
 use crate::import::Wants;
-use crate::model::Cancel;
+use crate::model::{Cancel, NoteKind, Severity};
 use crate::report::{self, PageFormat};
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -66,6 +66,19 @@ pub fn print_diff(args: &DiffArgs, nsys: Option<PathBuf>) -> Result<(), Failure>
         let empty = if found.launches.0 == 0 { &args.before } else { &args.after };
         return Err(Failure::wrong(format!("{}: no kernels to compare", empty.display())));
     }
+    for (profile, file) in [(&before, &args.before), (&after, &args.after)] {
+        print::warn(profile);
+        let damaged = profile.notes.iter().any(|n| n.kind == NoteKind::Damaged && n.severity == Severity::Error);
+        if damaged && args.fail_above.is_some() {
+            return Err(Failure::unreadable(format!("{}: the report is damaged, so that nothing can be compared with it", file.display())));
+        }
+    }
+    // Without steps in common, totals of runs of different length say nothing about either.
+    if args.fail_above.is_some() && found.differ_in_length && found.step_totals.is_none() {
+        return Err(Failure::wrong(
+            "the runs differ in length and have no steps to compare: record as many steps of both, or mark them with NVTX ranges",
+        ));
+    }
     for caveat in &found.caveats {
         print::note(&format!("warning: {caveat}"));
     }
@@ -97,10 +110,10 @@ pub fn print_diff(args: &DiffArgs, nsys: Option<PathBuf>) -> Result<(), Failure>
     let steps = judged.and_then(|(was, is)| was.step_stats().zip(is.step_stats())).map(|(was, is)| StepTimes::compare(&was, &is));
     let step = steps.filter(|t| t.before > 0).map(|t| ("the time of a step", (t.after - t.before) as f64 / t.before as f64 * 100.0));
     let compared: Vec<(&str, f64)> = step.into_iter().chain(kernel_time).collect();
-    if let Some((what, percent)) = compared.iter().find(|(_, percent)| *percent > most) {
-        return Err(Failure::found(format!("{what} grew by {percent:.1}%, more than {most}%")));
-    }
     let changes: Vec<String> = compared.iter().map(|(what, percent)| format!("{what} changed by {percent:+.1}%")).collect();
+    if let Some((what, percent)) = compared.iter().find(|(_, percent)| *percent > most) {
+        return Err(Failure::found(format!("{what} grew by {percent:.1}%, more than {most}% ({})", changes.join(", "))));
+    }
     print::note(&format!("{}, within the limit of {most}%", changes.join(", ")));
     Ok(())
 }

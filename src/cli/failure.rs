@@ -39,6 +39,11 @@ impl Failure {
         Self { text: text.into(), code: UNABLE, reason: Reason::Failed }
     }
 
+    /// Creates an error about an input file that cannot be read as a whole.
+    pub fn unreadable(text: impl Into<String>) -> Self {
+        Self { text: text.into(), code: UNREADABLE, reason: Reason::Unreadable }
+    }
+
     /// Reports that a condition to fail on was met; the text is empty if the output already says so.
     pub fn found(text: impl Into<String>) -> Self {
         Self { text: text.into(), code: FOUND, reason: Reason::Found }

@@ -3,7 +3,9 @@
 use super::nvtx::{self, Cover, RangeName};
 use crate::analysis::invocation;
 use crate::analysis::median_launch::median_launch;
+use crate::analysis::readable::readable_name;
 use crate::model::{KernelId, LaunchId, Profile};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns launches of these kernels, in launch order.
@@ -53,18 +55,22 @@ pub fn inside(profile: &Profile, launches: &[LaunchId], range: RangeName, instan
     launches.iter().copied().filter(|l| covers.iter().any(|c| c.contains_launch(profile, l.0 as usize))).collect()
 }
 
-/// Groups kernels by function name and returns the `n` groups with the largest total time, longest first.
+/// Groups kernels by readable name, as the table of kernels does, and returns the `n` groups with the largest total
+/// time, longest first.
 pub fn top_kernels(profile: &Profile, n: usize) -> Vec<BTreeSet<KernelId>> {
-    let mut totals: BTreeMap<&str, (i64, BTreeSet<KernelId>)> = BTreeMap::new();
+    let mut of_kernel = vec![0_i64; profile.kernels.len()];
     for row in 0..profile.launches.len() {
-        let id = profile.launches.kernel(row);
-        if let Some(kernel) = profile.kernels.get(id.0 as usize) {
-            let total = totals.entry(kernel.function()).or_default();
-            total.0 = total.0.saturating_add(profile.launches.duration(row));
-            total.1.insert(id);
+        if let Some(total) = of_kernel.get_mut(profile.launches.kernel(row).0 as usize) {
+            *total = total.saturating_add(profile.launches.duration(row));
         }
     }
+    let mut totals: BTreeMap<Cow<'_, str>, (i64, BTreeSet<KernelId>)> = BTreeMap::new();
+    for ((id, kernel), ns) in (0..).zip(&profile.kernels).zip(of_kernel).filter(|(_, ns)| *ns > 0) {
+        let total = totals.entry(readable_name(kernel)).or_default();
+        total.0 = total.0.saturating_add(ns);
+        total.1.insert(KernelId(id));
+    }
     let mut totals: Vec<_> = totals.into_iter().collect();
-    totals.sort_by_key(|(name, (total, _))| (std::cmp::Reverse(*total), *name));
+    totals.sort_by(|a, b| b.1.0.cmp(&a.1.0).then_with(|| a.0.cmp(&b.0)));
     totals.into_iter().take(n).map(|(_, (_, ids))| ids).collect()
 }

@@ -165,6 +165,9 @@ pub struct Lane {
     functions: bool,
     /// True if waits are recorded reliably, so that the remaining time is work.
     pub certain: bool,
+    /// End of the thread's last recorded call, ns. What it did afterwards is not known: a wait that lasts until the end
+    /// of the recording has no record.
+    pub seen_until: i64,
 }
 
 /// All threads that launch work.
@@ -217,7 +220,12 @@ impl<'a> Host<'a> {
         // `Partly` occurs only if thread states were sampled; then the states between two samples are unknown.
         let sampled = profile.states.iter().any(|s| s.state == ThreadState::Partly);
         for lane in &mut host.lanes {
-            lane.certain = host.known.os || host.known.states && !sampled || host.known.python && lane.functions;
+            let other = host.known.states && !sampled || host.known.python && lane.functions;
+            lane.certain = host.known.os || other;
+            // States and functions last until something else is recorded.
+            if other {
+                lane.seen_until = i64::MAX;
+            }
         }
         host.collect_thread_samples();
         host
@@ -322,10 +330,18 @@ impl<'a> Host<'a> {
             (0..u32::try_from(self.profile.threads.len()).unwrap_or(u32::MAX)).map(|t| self.lane_of_thread(t)).collect();
         let mut found: Vec<Vec<(i64, i64)>> = vec![Vec::new(); self.lanes.len()];
         for row in 0..os.start.len() {
-            if waits.get(os.name[row] as usize).copied().unwrap_or_default()
-                && let Some(lane) = lanes.get(os.thread[row] as usize).copied().flatten()
-            {
-                found[lane].push((os.start[row], os.start[row].saturating_add(os.duration[row])));
+            let Some(lane) = lanes.get(os.thread[row] as usize).copied().flatten() else { continue };
+            let end = os.start[row].saturating_add(os.duration[row]);
+            self.lanes[lane].seen_until = self.lanes[lane].seen_until.max(end);
+            if waits.get(os.name[row] as usize).copied().unwrap_or_default() {
+                found[lane].push((os.start[row], end));
+            }
+        }
+        let calls = &self.profile.calls;
+        for row in 0..calls.len() {
+            if let Some(&lane) = self.by_thread.get(&calls.thread_of(row)) {
+                let end = calls.start[row].saturating_add(calls.duration[row]);
+                self.lanes[lane].seen_until = self.lanes[lane].seen_until.max(end);
             }
         }
         for (lane, waits) in self.lanes.iter_mut().zip(found) {

@@ -268,7 +268,7 @@ impl Look<'_> {
             let (cause, by_other) = if is(&lane.waits) {
                 // If the thread waits for another one that is working, the time counts as computing.
                 match other {
-                    Some(o) if is(&o.works) || o.certain && !is(&o.waits) => (Cause::Compute, true),
+                    Some(o) if is(&o.works) || o.certain && at < o.seen_until && !is(&o.waits) => (Cause::Compute, true),
                     Some(o) if !is(&o.waits) && wait(at, end) == Some(Wait::ForOther) => (Cause::Compute, true),
                     // It waits for the interpreter lock, held by another thread that computes.
                     _ if samples.is_some_and(|s| s.waits_for_interpreter(profile, at, end)) => (Cause::Compute, false),

@@ -27,9 +27,9 @@ pub fn of_launches(profile: &Profile) -> Vec<Block<'static>> {
     if grouping.rows.is_empty() {
         return Vec::new();
     }
-    let mut rows: Vec<&crate::analysis::kernel_groups::GroupRow> = grouping.rows.iter().collect();
-    rows.sort_by_key(|r| (std::cmp::Reverse(r.stats.total), r.name_rank));
-    let cells = rows.iter().take(KERNELS).map(|r| {
+    let mut rows: Vec<(usize, &crate::analysis::kernel_groups::GroupRow)> = grouping.rows.iter().enumerate().collect();
+    rows.sort_by_key(|(_, r)| (std::cmp::Reverse(r.stats.total), r.name_rank));
+    let cells = rows.iter().take(KERNELS).map(|(_, r)| {
         let median = r.stats.median.map_or_else(String::new, Nanos::format_ns);
         let count = units::format_grouped(r.stats.count);
         let max = Nanos(r.stats.max).to_string();
@@ -45,23 +45,16 @@ pub fn of_launches(profile: &Profile) -> Vec<Block<'static>> {
         out.push(Block::Text(format!("{} more are not listed.", units::format_count(rows.len() - KERNELS, "kernel"))));
     }
     let mut commands = Vec::new();
-    for row in rows.iter().take(AGAIN) {
-        let Some(launch) = launch_of_kernel(profile, row.kernel.map(|k| k.0)) else { continue };
+    for (row, _) in rows.iter().take(AGAIN) {
+        let Some(launch) = median_launch(profile, &grouping.row_launches(profile, None, *row)) else { continue };
         let made = plan(profile, &Target::Launches(vec![crate::model::LaunchId(launch)]), &Options::default()).ok();
         commands.extend(made.and_then(|p| p.commands.into_iter().next()).and_then(|c| Block::command(c.argv())));
     }
     if !commands.is_empty() {
-        out.push(Block::Text("To profile one launch of each of the first again, exactly that one:".to_owned()));
+        out.push(Block::Text("To profile one launch of each of the first again (`warpscope rerun` says if the count is exact):".to_owned()));
         out.extend(commands);
     }
     out
-}
-
-/// The launch of a kernel with the median duration.
-fn launch_of_kernel(profile: &Profile, kernel: Option<u32>) -> Option<u32> {
-    let launches = &profile.launches;
-    let all: Vec<u32> = (0_u32..).take(launches.len()).filter(|&r| Some(launches.kernel(r as usize).0) == kernel).collect();
-    median_launch(profile, &all)
 }
 
 fn duration(metrics: &Metrics, s: &Subject) -> i64 {
