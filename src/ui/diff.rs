@@ -357,9 +357,12 @@ fn new_limit(app: &App, screen: &DiffScreen) -> Option<String> {
     if factor < LONGER_STEP || old.id == new.id || new.id.is_of_kernels() || kernels > (after - before) as f64 / 2.0 {
         return None;
     }
-    let overview = app.session.key_link(ActionId::Overview);
+    let reports = app.session.reports.len();
+    let key = [(ActionId::NextReport, 1), (ActionId::PreviousReport, reports - 1)];
+    let (key, _) = key.into_iter().find(|(_, by)| (app.session.active + by) % reports == screen.after)?;
     let which = run_labels(app, screen).1;
-    Some(format!("{overview} shows what limits a report: a step takes {factor:.2} times as long, and the {which} run is {}", new.id.id()))
+    let key = app.session.key_link(key);
+    Some(format!("{key} goes to the {which} run, which is {}: its steps take {factor:.1} times as long", new.id.id()))
 }
 
 fn next(app: &App, screen: &DiffScreen) -> Option<String> {

@@ -74,7 +74,7 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                     (ActionId::Hints | ActionId::Rerun, KeyScope::Overview) => {
                         let selected = app.top_entry().and_then(|e| OverviewScreen::of(&e.open)).map(|s| s.selected);
                         let triage = app.report().and_then(overview::available_triage);
-                        triage.zip(selected).is_none_or(|(t, at)| overview::finding_between_kernels(t, at).is_none())
+                        triage.zip(selected).is_none_or(|(t, at)| overview::finding_between_kernels(&app.session, app.session.active, t, at).is_none())
                     }
                     // Several reports with collectives are probably ranks of one job.
                     (ActionId::Ranks, KeyScope::Overview | KeyScope::Kernels | KeyScope::Timeline) => {

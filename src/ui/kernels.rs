@@ -14,6 +14,7 @@ use crate::analysis::table::kernels::{self, KernelRow, NAME, TOTAL};
 use crate::analysis::table::{Column, Outputs, Sort, columns_of};
 use crate::analysis::{Family, GroupBy, GroupRow, labels};
 use crate::app::overlay::FilterInput;
+use crate::app::session::kernel_lead::Lead;
 use crate::app::{ActionId, App, KernelsScreen, Report};
 use crate::import::Preview;
 use crate::model::{Nanos, units};
@@ -162,6 +163,19 @@ fn next(app: &App, screen: &KernelsScreen) -> Option<String> {
     // An empty table shows a message of its own.
     let grouping = report.groups.grouping.as_ref().filter(|g| !g.rows.is_empty());
     let run = grouping.and(report.next.as_deref()).map(|next| app.session.settings.keymap.spell_links(next));
+    // What comes first on the overview comes first here.
+    let run = match app.session.lead(app.session.active) {
+        Some(Lead::Straggler(s)) => {
+            Some(format!("{} shows what limits the run: rank {} makes the others wait", app.session.key_link(ActionId::Ranks), s.rank))
+        }
+        Some(Lead::Kernel(lead)) => Some(format!(
+            "{} shows what limits the run: {} in {}",
+            app.session.key_link(ActionId::Overview),
+            lead.hint.id.id(),
+            labels::cut_middle(&crate::model::text::escape_unsafe(&lead.kernel), 32)
+        )),
+        None => run,
+    };
     let kernel = grouping.is_some_and(|g| g.by.is_kernel());
     let own = screen.selected_row().filter(|_| kernel && !report.is_reading()).and_then(|row| {
         let key = |id| app.session.key_link(id);

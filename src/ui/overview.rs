@@ -15,7 +15,7 @@ use crate::analysis::triage::finding::COMPARE_RANKS;
 use crate::analysis::triage::{Finding, LineTime, PlaceKind, Severity, TimeCategory, Triage, Verdict};
 use crate::app::screens::overview::{self, KERNELS};
 use crate::app::session::Straggler;
-use crate::app::session::kernel_lead::KernelLead;
+use crate::app::session::kernel_lead::{KernelLead, Lead};
 use crate::app::{ActionId, App, Mouse, OverviewScreen, Report};
 use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, units};
@@ -31,8 +31,6 @@ const BESIDE: u16 = 110;
 const SENTENCE: usize = 32;
 /// Maximum number of headline lines.
 const HEADLINE: usize = 3;
-/// Share of the judged time from which a rank that delays the others comes first, whatever else limits this one.
-const UNLIKE: f64 = 0.05;
 
 /// Width of a kernel's bar.
 const BAR: usize = 8;
@@ -65,8 +63,8 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
     let mut rest = area;
     let columns = usize::from(area.width.saturating_sub(4));
     let title_room = usize::from(area.width.saturating_sub(if bordered { 6 } else { 2 }));
-    let lead = Lead { straggler: app.session.straggler(), kernel: report.kernel_lead() };
-    draw_verdict(frame, &mut rest, (triage, lead), columns, bordered, theme);
+    let lead = app.session.lead(app.session.active);
+    draw_verdict(frame, &mut rest, (triage, lead.as_ref()), columns, bordered, theme);
     let time = super::time_breakdown::lines(triage, columns, rest.height, view.ascii, theme);
     let height = u16::try_from(time.len()).unwrap_or(0) + edge;
     let heading = "Where the time went";
@@ -75,7 +73,8 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
     let title = vec![Span::styled(heading, theme.style(Role::Title)), Span::styled(format!("  {judged}"), theme.style(Role::Dim))];
     let inner = draw_panel(frame, split_top(&mut rest, height), title, bordered, theme);
     draw_lines(frame, inner, time);
-    let findings = u16::try_from(triage.findings.len()).unwrap_or(u16::MAX);
+    let listed = triage.findings.len() + usize::from(lead.is_some());
+    let findings = u16::try_from(listed).unwrap_or(u16::MAX);
     let kernels = u16::try_from(triage.kernels.len().min(KERNELS)).unwrap_or(0).min(3);
     let beside = area.width >= BESIDE && bordered;
     let (mut list, detail) = if beside {
@@ -99,7 +98,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
     }
     let inner = draw_panel(frame, split_top(&mut list, wanted), title, bordered, theme);
     let shown = inner.height.saturating_sub(remark_rows).max(1);
-    finding_rows(frame, Rect { height: shown.min(inner.height), ..inner }, triage, screen.selected, view, theme);
+    finding_rows(frame, Rect { height: shown.min(inner.height), ..inner }, (triage, lead.as_ref()), screen.selected, view, theme);
     draw_lines(frame, Rect { y: inner.y + shown, height: inner.height.saturating_sub(shown), ..inner }, remarks);
     if line_rows > 0 && list.height > line_rows {
         draw_host_lines(frame, split_top(&mut list, line_rows), triage, &lines, theme);
@@ -127,7 +126,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
             all
         };
         let inner = draw_panel(frame, split_top(&mut list, wanted), title, bordered, theme);
-        kernel_lines(frame, inner, report, triage, screen.selected, view, theme);
+        kernel_lines(frame, inner, report, (triage, listed), screen.selected, view, theme);
         if beside && list.height >= step_chart::LEAST {
             step_chart::draw(frame, &mut list, triage, theme);
         }
@@ -182,13 +181,37 @@ fn draw_selected(
     (selected, bordered): (usize, bool),
     theme: &Theme,
 ) {
-    let kernel = selected.checked_sub(triage.findings.len()).and_then(|k| triage.kernels.get(k));
-    if let Some(kernel) = kernel {
+    let lead = app.session.lead(app.session.active);
+    let own = selected.checked_sub(usize::from(lead.is_some()));
+    let kernel = own.and_then(|at| at.checked_sub(triage.findings.len())).and_then(|k| triage.kernels.get(k));
+    let columns = usize::from(area.width.saturating_sub(4));
+    let led = lead.filter(|_| own.is_none()).map(|lead| match lead {
+        Lead::Straggler(s) => {
+            let lines = detail_lines(s.finding, (triage.origin(), triage.base), None, columns, theme);
+            (severity_glyph(s.finding.severity), s.finding.id.id(), lines)
+        }
+        Lead::Kernel(lead) => {
+            let at = triage.kernels.iter().find(|k| {
+                report.profile.as_ref().and_then(|p| p.kernels.get(k.0 as usize)).is_some_and(|k| readable_name(k) == lead.kernel)
+            });
+            let lines = at.map(|k| kernel_details(app, report, triage, *k, columns, theme)).unwrap_or_default();
+            (severity_glyph(lead.hint.severity), lead.hint.id.id(), lines)
+        }
+    });
+    if let Some(((glyph, role), name, mut text)) = led {
+        let inner = draw_panel(frame, area, vec![Span::styled(format!("{glyph} {name}"), theme.style(role))], bordered, theme);
+        let height = usize::from(inner.height);
+        if text.len() > height && height > 1 {
+            text.truncate(height - 1);
+            text.push(Line::styled(format!("… {} shows the rest", app.session.key_label(ActionId::Details)), theme.style(Role::Dim)));
+        }
+        draw_lines(frame, inner, text);
+    } else if let Some(kernel) = kernel {
         let title = vec![Span::styled("Kernel", theme.style(Role::Title))];
         let inner = draw_panel(frame, area, title, bordered, theme);
         let text = kernel_details(app, report, triage, *kernel, usize::from(inner.width), theme);
         draw_lines(frame, inner, text);
-    } else if let Some(finding) = triage.findings.get(selected).or_else(|| triage.findings.first()) {
+    } else if let Some(finding) = own.and_then(|at| triage.findings.get(at)).or_else(|| triage.findings.first()) {
         let (glyph, role) = severity_glyph(finding.severity);
         let title = vec![Span::styled(format!("{glyph} {}", finding.id.id()), theme.style(role))];
         let inner = draw_panel(frame, area, title, bordered, theme);
@@ -300,12 +323,6 @@ fn of_idle_parts(triage: &Triage, finding: &Finding) -> String {
     format!(", of the {all:.0}% idle: {}", names.join(" and "))
 }
 
-/// What limits the run more than the first finding of the report itself.
-struct Lead<'a> {
-    straggler: Option<Straggler<'a>>,
-    kernel: Option<KernelLead>,
-}
-
 /// Draws the panel of what limits the run: glyph with its colour, name, gain and certainty, and the sentences.
 fn draw_lead(
     frame: &mut Frame<'_>,
@@ -337,24 +354,23 @@ fn draw_lead(
 fn draw_verdict(
     frame: &mut Frame<'_>,
     rest: &mut Rect,
-    (triage, lead): (&Triage, Lead<'_>),
+    (triage, lead): (&Triage, Option<&Lead<'_>>),
     columns: usize,
     bordered: bool,
     theme: &Theme,
 ) {
     let Some(finding) = triage.verdict() else { return };
     // A rank that delays the others, or a kernel that promises more, comes before the first finding of the report itself.
-    let straggler = lead.straggler.filter(|s| s.finding.stake >= finding.stake.min(UNLIKE));
     let beside = |headline: String| {
         let own = format!("besides: {}: {}", finding.id.id(), finding.headline);
         [wrap_text(&escape_unsafe(&headline), columns), vec![cut_end(&escape_unsafe(&own), columns)]].concat()
     };
-    if let Some(Straggler { finding, headline, .. }) = straggler {
+    if let Some(Lead::Straggler(Straggler { finding, headline, .. })) = lead {
         let gain = format!("  up to {} of the judged time", units::format_whole_percent(finding.gain_percent()));
         let title = (severity_glyph(finding.severity), finding.id.id().to_owned(), gain, finding.sure.as_str());
-        return draw_lead(frame, rest, title, beside(headline.to_owned()), (columns, bordered), theme);
+        return draw_lead(frame, rest, title, beside((*headline).to_owned()), (columns, bordered), theme);
     }
-    if let Some(KernelLead { kernel, hint, gain }) = lead.kernel {
+    if let Some(Lead::Kernel(KernelLead { kernel, hint, gain })) = lead {
         let gain = format!("  up to {} of {}", units::format_whole_percent(gain * 100.0), triage.base);
         let title = (severity_glyph(hint.severity), hint.id.id().to_owned(), gain, "measured");
         return draw_lead(frame, rest, title, beside(format!("{kernel}: {}", hint.headline)), (columns, bordered), theme);
@@ -396,22 +412,39 @@ fn select_row(frame: &mut Frame<'_>, rect: Rect, at: usize, selected: usize, vie
     }
 }
 
-fn finding_rows(frame: &mut Frame<'_>, area: Rect, triage: &Triage, selected: usize, view: &mut View, theme: &Theme) {
-    if triage.findings.is_empty() {
+fn finding_rows(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    (triage, lead): (&Triage, Option<&Lead<'_>>),
+    selected: usize,
+    view: &mut View,
+    theme: &Theme,
+) {
+    // Severity, name, share, certainty and sentence of each row.
+    let own = triage.findings.iter().map(|f| (f.severity, f.id.id(), f.share_text(), f.sure.as_str(), f.headline.clone()));
+    let first = lead.map(|lead| match lead {
+        Lead::Straggler(Straggler { finding: f, .. }) => (f.severity, f.id.id(), f.share_text(), f.sure.as_str(), f.headline.clone()),
+        Lead::Kernel(KernelLead { kernel, hint, gain }) => {
+            let share = units::format_whole_percent(gain * 100.0);
+            (hint.severity, hint.id.id(), share, "measured", format!("{kernel}: {}", hint.headline))
+        }
+    });
+    let rows: Vec<_> = first.into_iter().chain(own).collect();
+    if rows.is_empty() {
         frame.render_widget(Line::styled("nothing stands out", theme.style(Role::Dim)), area);
         return;
     }
-    let top = view.scroll_to("overview", selected.min(triage.findings.len() - 1), triage.findings.len(), area.height.into());
-    for (y, (at, f)) in (0..area.height).zip(triage.findings.iter().enumerate().skip(top)) {
-        let (glyph, role) = severity_glyph(f.severity);
+    let top = view.scroll_to("overview", selected.min(rows.len() - 1), rows.len(), area.height.into());
+    for (y, (at, (severity, name, share, sure, headline))) in (0..area.height).zip(rows.iter().enumerate().skip(top)) {
+        let (glyph, role) = severity_glyph(*severity);
         let room = usize::from(area.width).saturating_sub(3 + 2 + 19 + 6 + 2);
         // The first letters of a sentence are meaningless: show the confidence instead.
-        let tail = if room >= SENTENCE { cut_end(&escape_unsafe(&f.headline), room) } else { f.sure.as_str().to_owned() };
+        let tail = if room >= SENTENCE { cut_end(&escape_unsafe(headline), room) } else { (*sure).to_owned() };
         let spans = vec![
             Span::styled(format!("{} ", align_right(&(at + 1).to_string(), 2)), theme.style(Role::Faint)),
             Span::styled(format!("{glyph} "), theme.style(role)),
-            Span::styled(align_left(f.id.id(), 19), theme.style(role)),
-            Span::styled(align_right(&f.share_text(), 5), theme.style(Role::Title)),
+            Span::styled(align_left(name, 19), theme.style(role)),
+            Span::styled(align_right(share, 5), theme.style(Role::Title)),
             Span::styled(format!("  {tail}"), theme.style(if room >= SENTENCE { Role::Text } else { Role::Dim })),
         ];
         let rect = Rect { y: area.y + y, height: 1, ..area };
@@ -462,13 +495,21 @@ fn family_shares(triage: &Triage, amd: bool, columns: usize, theme: &Theme) -> S
     Span::styled(text, theme.style(Role::Dim))
 }
 
-fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Triage, selected: usize, view: &mut View, theme: &Theme) {
+fn kernel_lines(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    report: &Report,
+    (triage, before): (&Triage, usize),
+    selected: usize,
+    view: &mut View,
+    theme: &Theme,
+) {
     let Some(profile) = &report.profile else { return };
     let total: i64 = triage.kernels.iter().map(|k| k.1).sum();
     let most = triage.kernels.first().map_or(1, |k| k.1).max(1);
     let wide = usize::from(area.width);
     let shown = triage.kernels.len().min(KERNELS);
-    let at = selected.saturating_sub(triage.findings.len()).min(shown.saturating_sub(1));
+    let at = selected.saturating_sub(before).min(shown.saturating_sub(1));
     let top = view.scroll_to("overview kernels", at, shown, area.height.into());
     // First hint on the kernel's longest result, if there is one.
     let hint = |name: &str| {
@@ -511,7 +552,7 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
         spans.push(Span::styled(align_left(&hint, hints), theme.style(Role::Text)));
         let rect = Rect { y: area.y + y, height: 1, ..area };
         frame.render_widget(Line::from(spans), rect);
-        select_row(frame, rect, triage.findings.len() + at, selected, view, theme);
+        select_row(frame, rect, before + at, selected, view, theme);
     }
 }
 
@@ -595,14 +636,14 @@ fn shows_remedies((columns, rows): (u16, u16)) -> bool {
 fn next(app: &App, screen: &OverviewScreen) -> Option<String> {
     let triage = overview::available_triage(app.report()?)?;
     let key = |id| app.session.key_link(id);
-    if let Some(Straggler { rank, .. }) = app.session.straggler().filter(|_| screen.selected == 0) {
-        return Some(format!("{} shows the ranks side by side: rank {rank} makes the others wait", key(ActionId::Ranks)));
-    }
-    if let Some(lead) = app.report().and_then(Report::kernel_lead).filter(|_| screen.selected == 0) {
-        return Some(format!("{} goes to the kernels: {} has the most to gain", key(ActionId::Kernels), cut_middle(&lead.kernel, 40)));
-    }
     let (open, details) = (key(ActionId::Open), key(ActionId::Details));
-    Some(match overview::row_at(triage, screen.selected)? {
+    Some(match overview::row_at(&app.session, app.session.active, triage, screen.selected)? {
+        overview::OverviewRow::Lead(Lead::Straggler(Straggler { rank, .. })) => {
+            format!("{open} shows the ranks side by side: rank {rank} makes the others wait")
+        }
+        overview::OverviewRow::Lead(Lead::Kernel(lead)) => {
+            format!("{open} goes to {}, which has the most to gain", cut_middle(&escape_unsafe(&lead.kernel), 40))
+        }
         overview::OverviewRow::Finding(f) => {
             let action = f.actions.first().map_or("", |a| a.trim_end_matches('.'));
             let name = |kinds: &[PlaceKind]| {

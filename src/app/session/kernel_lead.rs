@@ -1,12 +1,16 @@
-//! The kernel whose diagnosis promises more than the first finding about the run.
+//! What limits a run more than the first finding about it: a rank that delays the others, or a kernel whose diagnosis
+//! promises more.
 
 use super::report::Report;
+use super::{Session, Straggler};
 use crate::analysis::hints::Severity;
 use crate::analysis::hints::first::FirstHint;
 use crate::analysis::readable::readable_name;
 
 /// Minimum distance to the first finding, as a share of the judged time.
 const BY: f64 = 0.01;
+/// Share of the judged time from which a rank that delays the others comes first, whatever else limits this one.
+const UNLIKE: f64 = 0.05;
 
 /// A kernel with more to gain than the time between kernels.
 #[derive(Clone, Debug)]
@@ -15,6 +19,23 @@ pub struct KernelLead {
     pub hint: FirstHint,
     /// Upper bound of what the change saves, as a share of the judged time.
     pub gain: f64,
+}
+
+/// What comes before the findings of a report itself.
+#[derive(Clone, Debug)]
+pub enum Lead<'a> {
+    Straggler(Straggler<'a>),
+    Kernel(KernelLead),
+}
+
+impl Session {
+    /// What limits a report's run more than its own findings.
+    pub fn lead(&self, report: usize) -> Option<Lead<'_>> {
+        let known = self.reports.get(report)?;
+        let own = known.triage.as_ref()?.as_ref()?.verdict().map_or(0.0, |f| f.stake);
+        let straggler = self.straggler_of(report).filter(|s| s.finding.stake >= own.min(UNLIKE));
+        straggler.map(Lead::Straggler).or_else(|| known.kernel_lead().map(Lead::Kernel))
+    }
 }
 
 impl Report {

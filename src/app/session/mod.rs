@@ -71,7 +71,12 @@ pub struct Straggler<'a> {
 impl Session {
     /// Rank that makes the others wait, if the active report is one of several ranks.
     pub fn straggler(&self) -> Option<Straggler<'_>> {
-        let ranks = self.ranks.as_ref().filter(|r| r.job.ranks.len() > 1 && r.reports.contains(&self.active))?;
+        self.straggler_of(self.active)
+    }
+
+    /// Rank that makes the others wait, if a report is one of several ranks.
+    fn straggler_of(&self, report: usize) -> Option<Straggler<'_>> {
+        let ranks = self.ranks.as_ref().filter(|r| r.job.ranks.len() > 1 && r.reports.contains(&report))?;
         let finding = ranks.job.findings.first()?;
         let rank = ranks.job.stragglers.first()?.rank;
         Some(Straggler { rank, finding, headline: &finding.headline, remedies: &finding.actions })

@@ -51,7 +51,9 @@ pub fn of_launches(profile: &Profile) -> Vec<Block<'static>> {
         commands.extend(made.and_then(|p| p.commands.into_iter().next()).and_then(|c| Block::command(c.argv())));
     }
     if !commands.is_empty() {
-        out.push(Block::Text("To profile one launch of each of the first again (`warpscope rerun` says if the count is exact):".to_owned()));
+        out.push(Block::Text(
+            "To profile one launch of each of the first again (`warpscope rerun` says if the count is exact):".to_owned(),
+        ));
         out.extend(commands);
     }
     out

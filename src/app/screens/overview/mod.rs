@@ -9,6 +9,7 @@ use crate::app::clipboard::TO_PASTE;
 use crate::app::msg::Effect;
 use crate::app::overlay::{CopyWhat, Page};
 use crate::app::screen::{At, Navigate, Response, Screen, ScreenContext, Selection, move_selection};
+use crate::app::session::kernel_lead::Lead;
 use crate::app::session::{Report, Session};
 use crate::model::{Kernel, Profile};
 use crate::report;
@@ -25,6 +26,8 @@ pub struct OverviewScreen {
 }
 
 pub enum OverviewRow<'a> {
+    /// What limits the run more than its own findings; the first row, if there is one.
+    Lead(Lead<'a>),
     Finding(&'a Finding),
     /// Kernel, by its index in [`Triage::kernels`].
     Kernel(usize),
@@ -35,11 +38,18 @@ pub fn available_triage(report: &Report) -> Option<&Arc<Triage>> {
     report.triage.as_ref()?.as_ref()
 }
 
-pub fn row_count(triage: &Triage) -> usize {
-    triage.findings.len() + triage.kernels.len().min(KERNELS)
+fn row_count(session: &Session, report: usize, triage: &Triage) -> usize {
+    usize::from(session.lead(report).is_some()) + triage.findings.len() + triage.kernels.len().min(KERNELS)
 }
 
-pub fn row_at(triage: &Triage, at: usize) -> Option<OverviewRow<'_>> {
+/// Row of a report's overview.
+pub fn row_at<'a>(session: &'a Session, report: usize, triage: &'a Triage, mut at: usize) -> Option<OverviewRow<'a>> {
+    if let Some(lead) = session.lead(report) {
+        match at.checked_sub(1) {
+            Some(own) => at = own,
+            None => return Some(OverviewRow::Lead(lead)),
+        }
+    }
     if let Some(finding) = triage.findings.get(at) {
         return Some(OverviewRow::Finding(finding));
     }
@@ -69,7 +79,8 @@ fn exposed_collective(profile: &Profile, triage: &Triage, finding: &Finding, (st
 }
 
 /// The selected finding, if it is about the time between kernels: no kernel explains it or has to be profiled again.
-pub fn finding_between_kernels(triage: &Triage, at: usize) -> Option<&Finding> {
+pub fn finding_between_kernels<'a>(session: &Session, report: usize, triage: &'a Triage, at: usize) -> Option<&'a Finding> {
+    let at = at.checked_sub(usize::from(session.lead(report).is_some()))?;
     let finding = triage.findings.get(at)?;
     let names_kernel = || finding.places.iter().any(|p| p.kind == PlaceKind::Kernel);
     (!finding.id.is_of_kernels() && !names_kernel()).then_some(finding)
@@ -89,7 +100,9 @@ impl OverviewScreen {
             let profile = report.profile.as_ref()?;
             profile.kernels.get(kernel as usize).map(|k| readable_name(k).into_owned())
         };
-        match row_at(triage, self.selected) {
+        match row_at(cx.session, cx.report, triage, self.selected) {
+            Some(OverviewRow::Lead(Lead::Straggler(_))) => Navigate::Ranks.into(),
+            Some(OverviewRow::Lead(Lead::Kernel(lead))) => Navigate::Kernels(Some(lead.kernel)).into(),
             Some(OverviewRow::Kernel(at)) => Navigate::Kernels(triage.kernels.get(at).and_then(|k| name_of(k.0))).into(),
             Some(OverviewRow::Finding(finding)) => {
                 if opens_timeline(report, finding) {
@@ -129,13 +142,19 @@ impl Screen for OverviewScreen {
         report.no_timeline_reason()
     }
 
-    fn selection(&self, session: &Session, report: usize) -> Selection {
-        let Some(report) = session.reports.get(report) else { return Selection::default() };
+    fn selection(&self, session: &Session, index: usize) -> Selection {
+        let Some(report) = session.reports.get(index) else { return Selection::default() };
         let (Some(triage), Some(profile), Some(grouping)) = (available_triage(report), &report.profile, &report.groups.grouping) else {
             return Selection::default();
         };
-        let at = match row_at(triage, self.selected) {
+        let at = match row_at(session, index, triage, self.selected) {
             Some(OverviewRow::Kernel(at)) => at,
+            Some(OverviewRow::Lead(Lead::Straggler(_))) => return Selection::default(),
+            Some(OverviewRow::Lead(Lead::Kernel(lead))) => {
+                let found = grouping.rows.iter().position(|r| r.name == lead.kernel);
+                let result = found.and_then(|r| report.best_result(r));
+                return Selection { group: found.map(|r| (Arc::clone(grouping), r)), result, ..Selection::default() };
+            }
             Some(OverviewRow::Finding(finding)) => {
                 let place = longest_occurrence(finding, triage.window);
                 let place = place.map(|place| {
@@ -167,7 +186,11 @@ impl Screen for OverviewScreen {
             ActionId::Back => self.back(cx),
             ActionId::Details => {
                 let triage = available_triage(cx.report()?)?;
-                match row_at(triage, self.selected)? {
+                match row_at(cx.session, cx.report, triage, self.selected)? {
+                    OverviewRow::Lead(Lead::Straggler(s)) => {
+                        Response::open_overlay(Page::Finding(Arc::new(s.finding.clone()), triage.origin(), triage.base))
+                    }
+                    OverviewRow::Lead(Lead::Kernel(_)) => self.open_selected(cx),
                     OverviewRow::Finding(finding) => {
                         Response::open_overlay(Page::Finding(Arc::new(finding.clone()), triage.origin(), triage.base))
                     }
@@ -176,7 +199,7 @@ impl Screen for OverviewScreen {
             }
             ActionId::Hints | ActionId::Rerun => {
                 let triage = available_triage(cx.report()?)?;
-                let finding = finding_between_kernels(triage, self.selected)?;
+                let finding = finding_between_kernels(cx.session, cx.report, triage, self.selected)?;
                 let key = |id| cx.session.key_label(id);
                 let page = Response::open_overlay(Page::Finding(Arc::new(finding.clone()), triage.origin(), triage.base));
                 if id == ActionId::Hints {
@@ -199,7 +222,7 @@ impl Screen for OverviewScreen {
     }
 
     fn scroll(&mut self, by: isize, cx: &mut ScreenContext<'_>) -> Response {
-        let rows = cx.report().and_then(available_triage).map_or(0, |t| row_count(t));
+        let rows = cx.report().and_then(available_triage).map_or(0, |t| row_count(cx.session, cx.report, t));
         self.selected = move_selection(self.selected, by, rows);
         Response::none()
     }
