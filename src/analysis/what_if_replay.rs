@@ -111,6 +111,13 @@ impl Worth {
         self.launches.is_none() && self.saves.is_some_and(|(_, most)| most < 0.005)
     }
 
+    /// The same for a part of the run in which the kernel has another share of the time, by the ratio of the shares.
+    #[must_use]
+    pub fn scale_to(self, factor: f64) -> Self {
+        let scale = |share: f64| (share * factor).min(1.0);
+        Self { share: scale(self.share), critical: scale(self.critical), saves: self.saves.map(|(a, b)| (scale(a), scale(b))), ..self }
+    }
+
     /// Severity for the run of a problem whose severity for its kernel is `own`.
     pub fn severity_in_run(&self, own: Severity) -> Severity {
         match (self.launches, self.saves) {

@@ -8,7 +8,7 @@ use crate::analysis::memory;
 use crate::analysis::triage::VERDICTS;
 use crate::analysis::triage::{self, Scope, Verdict};
 use crate::import::{Parts, Wants};
-use crate::model::{Cancel, NoteKind};
+use crate::model::{Cancel, NoteKind, Profile, Severity};
 use crate::report::ranks::Together;
 use crate::report::{self, PageFormat};
 use clap::builder::PossibleValuesParser;
@@ -103,5 +103,15 @@ pub fn print_triage(args: &TriageArgs, nsys: Option<&Path>) -> Result<(), Failur
             || judged.iter().any(|(_, t)| t.findings.iter().any(|f| f.id == *id || f.effects.iter().any(|e| e.0 == *id)))
     };
     let failed: Vec<&str> = args.fail_on.iter().filter_map(|id| Verdict::from_id(id)).filter(found).map(Verdict::id).collect();
-    if failed.is_empty() { Ok(()) } else { Err(Failure::found(format!("found: {}", failed.join(", ")))) }
+    if !failed.is_empty() {
+        return Err(Failure::found(format!("found: {}", failed.join(", "))));
+    }
+    // What was asked for may be in the part that could not be read.
+    let damaged = |p: &Profile| p.notes.iter().any(|n| n.kind == NoteKind::Damaged && n.severity == Severity::Error);
+    match judged.iter().find(|(profile, _)| !args.fail_on.is_empty() && damaged(profile)) {
+        Some((profile, _)) => {
+            Err(Failure::unreadable(format!("{}: the report is damaged: nothing is found or ruled out", profile.file_name())))
+        }
+        None => Ok(()),
+    }
 }

@@ -57,8 +57,17 @@ fn of_run(report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Lin
     if worth.saves.is_none() && worth.launches.is_none() && worth.critical > WHOLE_SHARE * worth.share {
         return Vec::new();
     }
-    let effect = worth.describe_bound();
-    let effect = if report.window.is_some() { effect.replace("the run", "the whole run") } else { effect };
+    // In the steady state, the figures are of it, as on the overview: the kernel's part of the run is that of its time.
+    let steady = report.triage.as_ref().and_then(Option::as_ref).filter(|_| report.shows_steady_state());
+    let effect = if let Some(triage) = steady {
+        let judged = triage.length().max(1) as f64 * triage.devices.len().max(1) as f64;
+        let factor = group.stats.total as f64 / judged / worth.share.max(f64::MIN_POSITIVE);
+        worth.scale_to(factor).describe_bound().replace("the run", triage.base)
+    } else if report.window.is_some() {
+        worth.describe_bound().replace("the run", "the whole run")
+    } else {
+        worth.describe_bound()
+    };
     wrap_text(&effect, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect()
 }
 

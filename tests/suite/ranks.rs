@@ -437,7 +437,7 @@ fn the_overview_of_a_rank_names_the_rank_that_is_late() {
     let mut explorer = Explorer::open(&files, (120, 40));
     explorer.press("O");
     let screen = explorer.screen();
-    assert!(screen.contains("next: A shows the ranks side by side: rank 1 makes the others wait"), "{screen}");
+    assert!(screen.contains("next: ⏎ shows the ranks side by side: rank 1 makes the others wait"), "{screen}");
     assert!(!screen.contains("open all their reports") && !screen.contains("recipe rank"), "{screen}");
     // The kernel with 255 launches instead of 75 takes the extra time, although each launch is shorter.
     explorer.press("A");

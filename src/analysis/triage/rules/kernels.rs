@@ -265,7 +265,9 @@ pub fn gpu_bound(case: &RunContext<'_>) -> Option<Finding> {
         } else {
             String::new()
         };
-        format!("; {} of kernel time is {name}{whole}", format_share(*ns as f64 / all))
+        // Collectives are kernels, too, but compute nothing.
+        let of = if case.kernels.collectives.0 > 0 { "of the time of kernels that compute is" } else { "of kernel time is" };
+        format!("; {} {of} {name}{whole}", format_share(*ns as f64 / all))
     });
     let mut finding = Finding::new(Verdict::GpuBound, share, format!("the GPU runs kernels for {} of {base}{first}", format_share(share)))
         .with_gain_basis("the time in which kernels ran; see each kernel's diagnosis for possible savings")
@@ -276,7 +278,7 @@ pub fn gpu_bound(case: &RunContext<'_>) -> Option<Finding> {
     let total: i64 = families.iter().map(|f| f.1).sum::<i64>().saturating_add(case.kernels.whole);
     for (family, time) in families.iter().take(4) {
         finding = finding.with_number(
-            &format!("{}, by the kernels' names", family.display_name()),
+            &format!("{}, by the names of the kernels that compute", family.display_name()),
             *time as f64 / total.max(1) as f64 * 100.0,
             "%",
         );

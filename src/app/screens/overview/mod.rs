@@ -149,7 +149,6 @@ impl Screen for OverviewScreen {
         };
         let at = match row_at(session, index, triage, self.selected) {
             Some(OverviewRow::Kernel(at)) => at,
-            Some(OverviewRow::Lead(Lead::Straggler(_))) => return Selection::default(),
             Some(OverviewRow::Lead(Lead::Kernel(lead))) => {
                 let found = grouping.rows.iter().position(|r| r.name == lead.kernel);
                 let result = found.and_then(|r| report.best_result(r));
@@ -172,7 +171,7 @@ impl Screen for OverviewScreen {
                 let group = found.map(|r| (Arc::clone(grouping), r));
                 return Selection { group, result, at: place.or(Some(whole)), ..Selection::default() };
             }
-            None => return Selection::default(),
+            Some(OverviewRow::Lead(Lead::Straggler(_))) | None => return Selection::default(),
         };
         let name = triage.kernels.get(at).and_then(|k| profile.kernels.get(k.0 as usize)).map(readable_name);
         let found = grouping.rows.iter().position(|r| name.as_ref().is_some_and(|n| r.name == *n));
@@ -190,11 +189,10 @@ impl Screen for OverviewScreen {
                     OverviewRow::Lead(Lead::Straggler(s)) => {
                         Response::open_overlay(Page::Finding(Arc::new(s.finding.clone()), triage.origin(), triage.base))
                     }
-                    OverviewRow::Lead(Lead::Kernel(_)) => self.open_selected(cx),
                     OverviewRow::Finding(finding) => {
                         Response::open_overlay(Page::Finding(Arc::new(finding.clone()), triage.origin(), triage.base))
                     }
-                    OverviewRow::Kernel(_) => self.open_selected(cx),
+                    OverviewRow::Lead(Lead::Kernel(_)) | OverviewRow::Kernel(_) => self.open_selected(cx),
                 }
             }
             ActionId::Hints | ActionId::Rerun => {
