@@ -106,7 +106,7 @@ pub fn print_triage(args: &TriageArgs, nsys: Option<&Path>) -> Result<(), Failur
     if !failed.is_empty() {
         return Err(Failure::found(format!("found: {}", failed.join(", "))));
     }
-    // What was asked for may be in the part that could not be read.
+    // The part that could not be read may hold a finding that was asked for.
     let damaged = |p: &Profile| p.notes.iter().any(|n| n.kind == NoteKind::Damaged && n.severity == Severity::Error);
     match judged.iter().find(|(profile, _)| !args.fail_on.is_empty() && damaged(profile)) {
         Some((profile, _)) => {

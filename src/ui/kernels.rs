@@ -163,7 +163,7 @@ fn next(app: &App, screen: &KernelsScreen) -> Option<String> {
     // An empty table shows a message of its own.
     let grouping = report.groups.grouping.as_ref().filter(|g| !g.rows.is_empty());
     let run = grouping.and(report.next.as_deref()).map(|next| app.session.settings.keymap.spell_links(next));
-    // What comes first on the overview comes first here.
+    // The same cause comes first here and on the overview.
     let run = match app.session.lead(app.session.active) {
         Some(Lead::Straggler(s)) => {
             Some(format!("{} shows what limits the run: rank {} makes the others wait", app.session.key_link(ActionId::Ranks), s.rank))

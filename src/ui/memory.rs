@@ -407,7 +407,7 @@ fn draw_holders(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &M
     table::draw_rows(frame, list, rows, view, theme, |at, _| {
         let Some(row) = screen.owner_rows().get(at) else { return Vec::new() };
         let share = row.bytes as f64 / total;
-        // What the first finding is about stands out, whatever its size.
+        // The line that the first finding is about stands out, whatever its size.
         let named = screen.device_usage().and_then(|d| d.findings.first()).filter(|f| f.details.sites.iter().any(|s| s.0 == row.site));
         let (mark, role) = named.map_or(("  ", Role::Text), |f| severity_glyph(f.severity));
         let mut spans = vec![

@@ -1,4 +1,4 @@
-//! What limits a run more than the first finding about it: a rank that delays the others, or a kernel whose diagnosis
+//! A cause that comes before the first finding about a run: a rank that delays the others, or a kernel whose diagnosis
 //! promises more.
 
 use super::report::Report;
@@ -21,7 +21,7 @@ pub struct KernelLead {
     pub gain: f64,
 }
 
-/// What comes before the findings of a report itself.
+/// A cause that comes before the findings of a report itself.
 #[derive(Clone, Debug)]
 pub enum Lead<'a> {
     Straggler(Straggler<'a>),
@@ -29,7 +29,7 @@ pub enum Lead<'a> {
 }
 
 impl Session {
-    /// What limits a report's run more than its own findings.
+    /// The cause that limits a report's run more than its own findings, if there is one.
     pub fn lead(&self, report: usize) -> Option<Lead<'_>> {
         let known = self.reports.get(report)?;
         let own = known.triage.as_ref()?.as_ref()?.verdict().map_or(0.0, |f| f.stake);

@@ -26,7 +26,7 @@ pub struct OverviewScreen {
 }
 
 pub enum OverviewRow<'a> {
-    /// What limits the run more than its own findings; the first row, if there is one.
+    /// The cause that limits the run more than its own findings; the first row, if there is one.
     Lead(Lead<'a>),
     Finding(&'a Finding),
     /// Kernel, by its index in [`Triage::kernels`].
