@@ -445,7 +445,7 @@ fn cache_refill_time(profile: &Profile, op: &DeviceOp) -> i64 {
     device.map_or(0, |(l2, per_second)| (l2.0 as f64 / per_second.max(1) as f64 * 1e9) as i64)
 }
 
-/// Launch calls that may have waited for room in a full queue: those at whose end about as many operations of the process
+/// Launch calls that may have waited for room in a full queue: those at whose start about as many operations of the process
 /// had been launched and had not ended as a queue holds. `calls` are operation, start and end of each call, ns.
 fn full_queue_blocks(steps: &[Step], calls: &[(usize, i64, i64)]) -> Vec<Block> {
     let mut ends: FxHashMap<u32, Vec<i64>> = FxHashMap::default();

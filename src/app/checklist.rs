@@ -24,13 +24,5 @@ pub fn request_checklist(app: &mut App, asked: u64) -> Vec<Effect> {
     let Some((report, generation, profile)) = about else {
         return apply_response(app, asked, Response::open_overlay(Page::Checklist(Arc::default())));
     };
-    vec![Effect::Work(Box::new(Work {
-        report,
-        generation,
-        profile,
-        paths: None,
-        window: None,
-        parts: None,
-        ask: JobRequest::Checklist { screen: asked, parts },
-    }))]
+    vec![Effect::Work(Box::new(Work::on_whole(report, generation, profile, JobRequest::Checklist { screen: asked, parts })))]
 }

@@ -48,15 +48,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_at_once_is_not_asked_again_by_what_rested() {
-        let work = |report, ask| Work {
-            report,
-            generation: 1,
-            profile: Arc::new(Profile::new(Source::default())),
-            paths: None,
-            window: None,
-            parts: None,
-            ask,
-        };
+        let work = |report, ask| Work::on_whole(report, 1, Arc::new(Profile::new(Source::default())), ask);
         let mut resting = Resting::default();
         resting.push_work(Box::new(work(0, JobRequest::Overview)));
         resting.push_work(Box::new(work(1, JobRequest::Overview)));

@@ -120,15 +120,7 @@ mod tests {
     use crate::model::{Profile, Source};
 
     fn work(report: usize, ask: JobRequest) -> Box<Work> {
-        Box::new(Work {
-            report,
-            generation: 1,
-            profile: Arc::new(Profile::new(Source::default())),
-            paths: None,
-            window: None,
-            parts: None,
-            ask,
-        })
+        Box::new(Work::on_whole(report, 1, Arc::new(Profile::new(Source::default())), ask))
     }
 
     #[test]

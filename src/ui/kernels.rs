@@ -14,7 +14,7 @@ use crate::analysis::table::kernels::{self, KernelRow, NAME, TOTAL};
 use crate::analysis::table::{Column, Outputs, Sort, columns_of};
 use crate::analysis::{Family, GroupBy, GroupRow, labels};
 use crate::app::overlay::FilterInput;
-use crate::app::session::kernel_lead::Lead;
+use crate::app::session::lead::Lead;
 use crate::app::{ActionId, App, KernelsScreen, Report};
 use crate::import::Preview;
 use crate::model::{Nanos, units};

@@ -15,7 +15,7 @@ use crate::analysis::triage::finding::COMPARE_RANKS;
 use crate::analysis::triage::{Finding, LineTime, PlaceKind, Severity, TimeCategory, Triage, Verdict};
 use crate::app::screens::overview::{self, KERNELS};
 use crate::app::session::Straggler;
-use crate::app::session::kernel_lead::{KernelLead, Lead};
+use crate::app::session::lead::{KernelLead, Lead};
 use crate::app::{ActionId, App, Mouse, OverviewScreen, Report};
 use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, units};
@@ -365,10 +365,10 @@ fn draw_verdict(
         let own = format!("besides: {}: {}", finding.id.id(), finding.headline);
         [wrap_text(&escape_unsafe(&headline), columns), vec![cut_end(&escape_unsafe(&own), columns)]].concat()
     };
-    if let Some(Lead::Straggler(Straggler { finding, headline, .. })) = lead {
+    if let Some(Lead::Straggler(Straggler { finding, .. })) = lead {
         let gain = format!("  up to {} of the judged time", units::format_whole_percent(finding.gain_percent()));
         let title = (severity_glyph(finding.severity), finding.id.id().to_owned(), gain, finding.sure.as_str());
-        return draw_lead(frame, rest, title, beside((*headline).to_owned()), (columns, bordered), theme);
+        return draw_lead(frame, rest, title, beside(finding.headline.clone()), (columns, bordered), theme);
     }
     if let Some(Lead::Kernel(KernelLead { kernel, hint, gain })) = lead {
         let gain = format!("  up to {} of {}", units::format_whole_percent(gain * 100.0), triage.base);
@@ -566,7 +566,7 @@ pub fn detail_lines(
 ) -> Vec<Line<'static>> {
     let mut f = say::finding_text(finding, base, begin);
     // The other ranks are open, so replace the advice to open or record them with what helps against the slow one.
-    if let Some(Straggler { remedies, .. }) = straggler.filter(|_| finding.id.asks_for_ranks()) {
+    if let Some(remedies) = straggler.map(|s| &s.finding.actions).filter(|_| finding.id.asks_for_ranks()) {
         f.actions.retain(|action| action != COMPARE_RANKS && !remedies.contains(action));
         f.actions.splice(0..0, remedies.iter().cloned());
         f.confirm = Default::default();

@@ -305,7 +305,7 @@ fn late_cause(all: &[Digest], job: &Job, row: usize, late: i64) -> LateCause {
         let text = format!("its GPU computes {} longer than the others, {of}", format_ns(more as f64));
         let work = more_launches(all, member.digest, &peers, more).filter(|_| alike);
         let does_more = work.is_some();
-        let text = work.map_or_else(|| text.clone(), |work| format!("{text}, {work}"));
+        let text = if let Some(work) = work { format!("{text}, {work}") } else { text };
         return LateCause { why: Late::Compute, more, text, does_more };
     }
     let not = [Verdict::GpuBound.id(), Verdict::CommBound.id(), Verdict::CommExposed.id()];

@@ -194,6 +194,11 @@ pub struct Work {
 }
 
 impl Work {
+    /// Work on a whole profile, without its NVTX paths.
+    pub fn on_whole(report: usize, generation: u64, profile: Arc<Profile>, ask: JobRequest) -> Self {
+        Self { report, generation, profile, paths: None, window: None, parts: None, ask }
+    }
+
     /// Key of a request: a newer request replaces an older one with the same key.
     pub fn request_key(&self) -> (usize, std::mem::Discriminant<JobRequest>, usize) {
         let other = match self.ask {

@@ -1,7 +1,7 @@
 //! Session: its reports and the state that they share
 
 pub mod groups;
-pub mod kernel_lead;
+pub mod lead;
 pub mod location;
 pub mod report;
 mod settings;
@@ -64,8 +64,6 @@ pub struct Fact {
 pub struct Straggler<'a> {
     pub rank: u32,
     pub finding: &'a Finding,
-    pub headline: &'a str,
-    pub remedies: &'a [String],
 }
 
 impl Session {
@@ -79,7 +77,7 @@ impl Session {
         let ranks = self.ranks.as_ref().filter(|r| r.job.ranks.len() > 1 && r.reports.contains(&report))?;
         let finding = ranks.job.findings.first()?;
         let rank = ranks.job.stragglers.first()?.rank;
-        Some(Straggler { rank, finding, headline: &finding.headline, remedies: &finding.actions })
+        Some(Straggler { rank, finding })
     }
 
     /// The active report.

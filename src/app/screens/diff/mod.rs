@@ -92,7 +92,7 @@ impl DiffScreen {
         }
         let judged = [self.before, self.after].map(|i| session.reports.get(i).and_then(Report::whole_triage).cloned());
         let ask = JobRequest::Diff { before, by: GroupBy::Kernel, pair: (self.before, self.after), judged };
-        vec![Effect::Work(Box::new(Work { report: self.after, generation, profile, paths: None, window: None, parts: None, ask }))]
+        vec![Effect::Work(Box::new(Work::on_whole(self.after, generation, profile, ask)))]
     }
 
     fn row_count(&self) -> usize {

@@ -9,7 +9,7 @@ use crate::app::clipboard::TO_PASTE;
 use crate::app::msg::Effect;
 use crate::app::overlay::{CopyWhat, Page};
 use crate::app::screen::{At, Navigate, Response, Screen, ScreenContext, Selection, move_selection};
-use crate::app::session::kernel_lead::Lead;
+use crate::app::session::lead::Lead;
 use crate::app::session::{Report, Session};
 use crate::model::{Kernel, Profile};
 use crate::report;

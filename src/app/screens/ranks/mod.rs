@@ -54,15 +54,7 @@ fn request(session: &Session, members: Vec<RankMember>) -> Vec<Effect> {
     let Some(first) = members.first() else { return Vec::new() };
     let (report, profile) = (first.report, Arc::clone(&first.profile));
     let generation = session.reports[report].generation;
-    vec![Effect::Work(Box::new(Work {
-        report,
-        generation,
-        profile,
-        paths: None,
-        window: None,
-        parts: None,
-        ask: JobRequest::Ranks(members),
-    }))]
+    vec![Effect::Work(Box::new(Work::on_whole(report, generation, profile, JobRequest::Ranks(members))))]
 }
 
 /// Requests the analysis for the overviews of several reports that are open together.

@@ -5,7 +5,6 @@ use super::report::Report;
 use super::{Session, Straggler};
 use crate::analysis::hints::Severity;
 use crate::analysis::hints::first::FirstHint;
-use crate::analysis::readable::readable_name;
 
 /// Minimum distance to the first finding, as a share of the judged time.
 const BY: f64 = 0.01;
@@ -42,18 +41,17 @@ impl Report {
     /// The kernel with the most to gain, if that is more than what the first finding promises.
     pub fn kernel_lead(&self) -> Option<KernelLead> {
         let triage = self.triage.as_ref()?.as_ref()?;
-        let (profile, grouping) = (self.profile.as_ref()?, self.groups.grouping.as_ref().filter(|g| g.by.is_kernel())?);
+        let grouping = self.groups.grouping.as_ref().filter(|g| g.by.is_kernel())?;
         let judged = triage.length().max(1) as f64 * triage.devices.len().max(1) as f64;
-        let leads = triage.kernels.iter().filter_map(|(kernel, ns, _)| {
-            let name = readable_name(profile.kernels.get(*kernel as usize)?);
-            let row = grouping.rows.iter().position(|r| r.name == name)?;
-            let hint = self.diagnosed.get(&row).filter(|h| h.severity >= Severity::Medium)?;
+        let leads = self.diagnosed.iter().filter(|(_, hint)| hint.severity >= Severity::Medium).filter_map(|(row, hint)| {
+            let group = grouping.rows.get(*row)?;
+            let (kernel, ns, _) = triage.kernels.iter().find(|k| group.kernel.is_some_and(|own| own.0 == k.0))?;
             // The part of the kernel's time by which the run would be shorter.
             let worth = self.hint_worth(*kernel, hint.id, hint.gain)?;
             let part = worth.saves?.1 / worth.share.max(f64::MIN_POSITIVE);
-            Some(KernelLead { kernel: name.into_owned(), hint: hint.clone(), gain: *ns as f64 / judged * part.min(1.0) })
+            Some(KernelLead { kernel: group.name.clone(), hint: hint.clone(), gain: *ns as f64 / judged * part.min(1.0) })
         });
-        let first = leads.max_by(|a, b| a.gain.total_cmp(&b.gain))?;
+        let first = leads.max_by(|a, b| a.gain.total_cmp(&b.gain).then_with(|| b.kernel.cmp(&a.kernel)))?;
         (first.gain > triage.verdict().map_or(0.0, |f| f.stake) + BY).then_some(first)
     }
 }
