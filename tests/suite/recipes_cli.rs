@@ -47,11 +47,12 @@ fn chosen_launches_ranks_and_servers_are_printed() {
 #[test]
 fn every_script_is_read_by_a_shell() {
     for recipe in built_in_recipes() {
-        let server = recipe.id.starts_with("vllm");
-        let program: &[&str] = if server { &["vllm", "serve", "it's"] } else { &["python3", "it's.py"] };
+        let server = recipe.id.split('-').next().unwrap();
+        let served = ["vllm", "sglang"].contains(&server);
+        let program = if served { [server, "serve", "it's"].to_vec() } else { vec!["python3", "it's.py"] };
         let range: &[&str] = if recipe.needs_range { &["--range", "a b"] } else { &[] };
         for format in ["script", "shell"] {
-            let text = ok(&[&["recipes", recipe.id, "-o", "a b/r", "--format", format], range, &["--"], program].concat());
+            let text = ok(&[&["recipes", recipe.id, "-o", "a b/r", "--format", format], range, &["--"], &program].concat());
             let out = Command::new("sh").args(["-n", "-c", &text]).output().unwrap();
             assert!(out.status.success(), "{}: {}\n{text}", recipe.id, String::from_utf8_lossy(&out.stderr));
         }
@@ -92,7 +93,7 @@ fn the_real_profilers_know_the_options_when_they_are_there() {
         };
         let help = Command::new(path).args(help).output().unwrap();
         let help = String::from_utf8_lossy(&help.stdout).into_owned() + &String::from_utf8_lossy(&help.stderr);
-        for recipe in built_in_recipes().filter(|r| r.tool == tool && r.id != "vllm") {
+        for recipe in built_in_recipes().filter(|r| r.tool == tool && !["vllm", "sglang"].contains(&r.id)) {
             let range: &[&str] = if recipe.needs_range { &["--range", "a"] } else { &[] };
             let json: Value =
                 serde_json::from_str(&ok(&[&["recipes", recipe.id, "--format", "json"], range, &["--", "x"]].concat())).unwrap();

@@ -1,8 +1,9 @@
-//! Recipes for inference servers: vLLM, whose recording is started and stopped over HTTP, and TensorRT-LLM, which
-//! records numbered iterations.
+//! Recipes for inference servers: vLLM and SGLang, whose recording is started and stopped over HTTP, and TensorRT-LLM,
+//! which records numbered iterations.
 //!
-//! The options and variables come from vLLM's page on profiling (0.8 to 0.32) and TensorRT-LLM's performance analysis
-//! (0.19 to 1.3).
+//! The options and variables come from vLLM's page on profiling (0.8 to 0.32), SGLang's sources
+//! (`srt/entrypoints/http_server.py` and the scheduler's profiler, November 2026) and TensorRT-LLM's performance
+//! analysis (0.19 to 1.3).
 
 use super::nsys::{self, API_EACH, CUDA, Group, NO_CPU, NODES};
 use super::pattern::Pattern;
@@ -22,6 +23,9 @@ pub(super) enum Server {
     VllmTorch,
     /// vLLM before 0.13, traced by PyTorch.
     VllmTorchOld,
+    SglangNsys,
+    /// SGLang, traced by PyTorch.
+    SglangTorch,
     TrtllmNsys,
     /// TensorRT-LLM, traced by PyTorch.
     TrtllmTorch,
@@ -32,6 +36,10 @@ const ITERATIONS: (u64, u64) = (100, 50);
 
 /// Time for which vLLM's front end waits for its workers, ms: writing a trace takes minutes.
 const RPC_TIMEOUT: &str = "1800000";
+
+/// Explanations of the last step.
+const NSYS_ENDS: &str = "nsys finishes its reports when the server exits.";
+const TRACES_ARE_WRITTEN: &str = "The traces are already written.";
 
 const TRTLLM: &[Group] = &[
     (&["--trace=cuda,nvtx,python-gil"], "CUDA, NVTX ranges, and who holds Python's GIL."),
@@ -78,16 +86,17 @@ struct Endpoint {
 }
 
 impl Endpoint {
-    fn from_command(argv: &[String], command: &str) -> Self {
+    /// `port` is the port that the server uses by default.
+    fn from_command(argv: &[String], command: &str, port: &str) -> Self {
         // A server that listens on all interfaces also answers on localhost.
         let host = option_value(argv, "--host").filter(|h| !matches!(*h, "0.0.0.0" | "::" | "")).unwrap_or("localhost");
         let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
         let model = option_value(argv, "--served-model-name")
             .or_else(|| word_after(argv, command))
-            .or_else(|| option_value(argv, "--model"))
+            .or_else(|| option_value(argv, "--model").or_else(|| option_value(argv, "--model-path")))
             .unwrap_or("MODEL");
         Self {
-            url: format!("http://{host}:{}", option_value(argv, "--port").unwrap_or("8000")),
+            url: format!("http://{host}:{}", option_value(argv, "--port").unwrap_or(port)),
             model: model.to_owned(),
             key: option_value(argv, "--api-key").map(str::to_owned),
         }
@@ -109,15 +118,47 @@ impl Endpoint {
         words.split(' ').map(str::to_owned).chain([format!("{}{path}", self.url)]).collect()
     }
 
-    fn completion_command(&self, tokens: u64) -> Vec<String> {
-        let body = json!({ "model": self.model, "prompt": "San Francisco is a", "max_tokens": tokens });
-        let mut argv = self.post_command("/v1/completions");
+    fn post_json_command(&self, path: &str, body: &serde_json::Value) -> Vec<String> {
+        let mut argv = self.post_command(path);
         argv.extend(["--header".to_owned(), "Content-Type: application/json".to_owned()]);
         if let Some(key) = &self.key {
             argv.extend(["--header".to_owned(), format!("Authorization: Bearer {key}")]);
         }
         argv.extend(["--data".to_owned(), body.to_string()]);
         argv
+    }
+
+    fn completion_command(&self, tokens: u64) -> Vec<String> {
+        let body = json!({ "model": self.model, "prompt": "San Francisco is a", "max_tokens": tokens });
+        self.post_json_command("/v1/completions", &body)
+    }
+
+    /// Returns the steps for a server whose recording is started by `open` and stopped over HTTP.
+    fn on_demand_steps(&self, open: Vec<String>, client: &str, stop: &str) -> Vec<RecipeStep> {
+        vec![
+            start_step(),
+            self.wait_step(),
+            step(
+                Role::WarmUp,
+                "Warm it up.",
+                self.completion_command(16),
+                "The first requests compile and autotune kernels, which would dominate the recording.",
+            ),
+            step(Role::Open, "Open the recording.", open, "Earlier requests are not recorded."),
+            step(
+                Role::Load,
+                "Send the load that you want to profile: only a few requests, because traces grow fast.",
+                self.completion_command(64),
+                client,
+            ),
+            step(
+                Role::Close,
+                "Close the recording, and wait until it is written.",
+                self.post_command("/stop_profile"),
+                "The workers write their traces now, which can take minutes. If you open it again, the next recording gets its own report.",
+            ),
+            stop_step(stop),
+        ]
     }
 }
 
@@ -151,6 +192,7 @@ impl CommandBuilder for Server {
 fn prepare(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
     match server {
         Server::TrtllmNsys | Server::TrtllmTorch => prepare_trtllm(server, wanted, place),
+        Server::SglangNsys | Server::SglangTorch => prepare_sglang(server, wanted, place),
         _ => prepare_vllm(server, wanted, place),
     }
 }
@@ -205,35 +247,46 @@ fn prepare_vllm(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<Pr
     if server != Server::VllmNsys && !path.starts_with('/') {
         prepared.notes.push(format!("vLLM wants an absolute path for its traces: put the directory before {path}."));
     }
-    let at = Endpoint::from_command(argv, "serve");
-    prepared.steps = vec![
-        start_step(),
-        at.wait_step(),
-        step(
-            Role::WarmUp,
-            "Warm it up.",
-            at.completion_command(16),
-            "The first requests compile and autotune kernels, which would dominate the recording.",
-        ),
-        step(Role::Open, "Open the recording.", at.post_command("/start_profile"), "Earlier requests are not recorded."),
-        step(
-            Role::Load,
-            "Send the load that you want to profile: only a few requests, because traces grow fast.",
-            at.completion_command(64),
-            "Any client will do; `vllm bench serve --profile` opens and closes the recording itself.",
-        ),
-        step(
-            Role::Close,
-            "Close the recording, and wait until it is written.",
-            at.post_command("/stop_profile"),
-            "The workers write their traces now, which can take minutes. If you open it again, the next recording gets its own report.",
-        ),
-        stop_step(if server == Server::VllmNsys {
-            "nsys finishes its reports when the server exits."
-        } else {
-            "The traces are already written."
-        }),
-    ];
+    let at = Endpoint::from_command(argv, "serve", "8000");
+    prepared.steps = at.on_demand_steps(
+        at.post_command("/start_profile"),
+        "Any client will do; `vllm bench serve --profile` opens and closes the recording itself.",
+        if server == Server::VllmNsys { NSYS_ENDS } else { TRACES_ARE_WRITTEN },
+    );
+    Ok(prepared)
+}
+
+fn prepare_sglang(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
+    let argv = &wanted.program;
+    let serves = argv.iter().any(|w| w == "serve" || w.ends_with("launch_server") || w.ends_with("launch_server.py"));
+    if !argv.is_empty() && !serves {
+        return Err("this recipe records a server: python -m sglang.launch_server OPTIONS, or sglang serve OPTIONS".to_owned());
+    }
+    let at = Endpoint::from_command(argv, "serve", "30000");
+    let server_part = CommandPart { why: "The server.".to_owned(), ..program_part(argv) };
+    let mut prepared = Prepared::default();
+    let (body, stop) = if server == Server::SglangNsys {
+        // SGLang spawns its workers, so nsys follows them.
+        prepared.parts = nsys::option_parts(&[CUDA, NO_CPU, NODES, API_EACH], None);
+        prepared.parts.push(nsys::output_part(&Ranks::Together, place));
+        prepared.parts.push(server_part);
+        prepared.reports = nsys::report_patterns(place, false, true);
+        (json!({ "activities": ["CUDA_PROFILER"] }), NSYS_ENDS)
+    } else {
+        let folder = format!("{}.sglang", place.stem);
+        let path = place.absolute_path(wanted, &folder);
+        if !path.starts_with('/') {
+            prepared.notes.push(format!("SGLang wants an absolute path for its traces: put the directory before {path}."));
+        }
+        prepared.parts = vec![server_part];
+        prepared.reports = vec![Pattern::with_wildcard(format!("{folder}/"), ".trace.json.gz")];
+        (json!({ "activities": ["CPU", "GPU"], "output_dir": path }), TRACES_ARE_WRITTEN)
+    };
+    prepared.steps = at.on_demand_steps(
+        at.post_json_command("/start_profile", &body),
+        "Any client will do; `python -m sglang.bench_serving --profile` opens and closes a recording of PyTorch's itself.",
+        stop,
+    );
     Ok(prepared)
 }
 
@@ -274,7 +327,8 @@ fn prepare_trtllm(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<
     ));
     // trtllm-bench generates its own load and exits when it is done.
     if argv.is_empty() || argv.iter().any(|w| w.rsplit('/').next() == Some("trtllm-serve")) {
-        let at = Endpoint::from_command(argv, if word_after(argv, "trtllm-serve") == Some("serve") { "serve" } else { "trtllm-serve" });
+        let at =
+            Endpoint::from_command(argv, if word_after(argv, "trtllm-serve") == Some("serve") { "serve" } else { "trtllm-serve" }, "8000");
         prepared.steps = vec![
             start_step(),
             at.wait_step(),
@@ -322,6 +376,26 @@ pub(super) const RECIPES: &[Recipe<'static>] = &[
         ],
     ),
     Recipe::built_in(
+        "sglang",
+        "nsys",
+        &Server::SglangNsys,
+        [
+            "timeline of an SGLang server on demand, step by step",
+            "sglang.launch_server: kernels and gaps under real load",
+            "low outside the recording",
+        ],
+    ),
+    Recipe::built_in(
+        "sglang-torch",
+        "torch",
+        &Server::SglangTorch,
+        [
+            "PyTorch's trace of an SGLang server on demand, step by step",
+            "sglang.launch_server: which operator launched a kernel",
+            "high: a few requests fill a trace, and writing it takes minutes",
+        ],
+    ),
+    Recipe::built_in(
         "trtllm",
         "nsys",
         &Server::TrtllmNsys,
@@ -350,10 +424,12 @@ mod tests {
     #[test]
     fn endpoints_are_read_from_the_command() {
         let argv = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let e = Endpoint::from_command(&argv("vllm serve org/model --port=9001 --host 0.0.0.0 --api-key k"), "serve");
+        let e = Endpoint::from_command(&argv("vllm serve org/model --port=9001 --host 0.0.0.0 --api-key k"), "serve", "8000");
         assert_eq!((e.url.as_str(), e.model.as_str(), e.key.as_deref()), ("http://localhost:9001", "org/model", Some("k")));
         assert!(e.completion_command(3).contains(&"Authorization: Bearer k".to_owned()));
-        let e = Endpoint::from_command(&argv("python -m vllm.entrypoints.openai.api_server --model m --host ::1"), "serve");
+        let e = Endpoint::from_command(&argv("python -m vllm.entrypoints.openai.api_server --model m --host ::1"), "serve", "8000");
         assert_eq!((e.url.as_str(), e.model.as_str()), ("http://[::1]:8000", "m"));
+        let e = Endpoint::from_command(&argv("python -m sglang.launch_server --model-path org/m"), "serve", "30000");
+        assert_eq!((e.url.as_str(), e.model.as_str()), ("http://localhost:30000", "org/m"));
     }
 }

@@ -16,8 +16,14 @@ fn line(id: &str, wanted: &Wanted) -> String {
     built_in_recipe(id).unwrap().argv(wanted).unwrap().join(" ")
 }
 
+/// Command of the server that a recipe is for.
+fn server_line(id: &str) -> Option<&'static str> {
+    let servers = [("vllm", "vllm serve m"), ("sglang", "python3 -m sglang.launch_server --model-path m")];
+    servers.into_iter().find(|(server, _)| id.starts_with(server)).map(|(_, line)| line)
+}
+
 fn program_for(recipe: &Recipe<'_>) -> &'static str {
-    if recipe.id.starts_with("vllm") { "vllm serve m" } else { "python3 a.py" }
+    server_line(&recipe.id).unwrap_or("python3 a.py")
 }
 
 #[test]
@@ -153,7 +159,7 @@ fn overrides_pass_through_untouched() {
         "",
     ];
     for recipe in built_in_recipes() {
-        let program = argv(if recipe.id.starts_with("vllm") { "vllm serve m" } else { "python3 -m pkg.train" });
+        let program = argv(server_line(&recipe.id).unwrap_or("python3 -m pkg.train"));
         let program: Vec<String> = program.into_iter().chain(overrides.map(str::to_owned)).collect();
         let range = recipe.needs_range.then(|| "step".to_owned());
         let prepared = recipe.prepare(&Wanted { program, output: "out".into(), range, ..Wanted::default() }).unwrap();
@@ -232,6 +238,18 @@ fn servers_come_with_steps_that_can_be_typed() {
     assert_eq!(torch.reports[0].to_string(), "out.vllm/*.pt.trace.json.gz");
     let old = built_in_recipe("vllm-torch-old").unwrap().prepare(&wanted("vllm serve m")).unwrap();
     assert!(old.env.contains(&("VLLM_TORCH_PROFILER_DIR".to_owned(), "./out.vllm".to_owned())) && old.notes[0].contains("absolute"));
+    let w = Wanted { directory: Some("/data".into()), ..wanted("python -m sglang.launch_server --model-path m") };
+    for (id, body, report) in [
+        ("sglang", r#"{"activities":["CUDA_PROFILER"]}"#, "out.nsys-rep"),
+        ("sglang-torch", r#"{"activities":["CPU","GPU"],"output_dir":"/data/out.sglang"}"#, "out.sglang/*.trace.json.gz"),
+    ] {
+        let sglang = built_in_recipe(id).unwrap().prepare(&w).unwrap();
+        let open = &sglang.steps[3];
+        assert_eq!((open.role, open.argv.last().map(String::as_str)), (Role::Open, Some(body)));
+        assert!(open.argv.contains(&"http://localhost:30000/start_profile".to_owned()), "{open:?}");
+        assert_eq!(sglang.reports[0].to_string(), report);
+    }
+    assert!(built_in_recipe("sglang").unwrap().prepare(&wanted("python train.py")).is_err());
     let w = Wanted { skip: Some(10), count: Some(5), ..wanted("trtllm-serve m") };
     let trt = built_in_recipe("trtllm").unwrap().prepare(&w).unwrap();
     assert!(trt.env.contains(&("TLLM_PROFILE_START_STOP".to_owned(), "10-15".to_owned())));
