@@ -42,7 +42,7 @@ const UNITS: [(Unit, &str, &str, &str); 15] = [
     (Unit::Lsu, "busy_lsu", "the load/store pipe", "LSU"),
     (Unit::Issue, "busy_issue", "the issue slots", "issue"),
     (Unit::Fma, "busy_fma", "the FMA pipe", "FMA"),
-    (Unit::FmaHeavy, "busy_fma_heavy", "the integer half of the FMA pipe", "FMA integer"),
+    (Unit::FmaHeavy, "busy_fma_heavy", "the FMA-heavy pipe (FP32 and integer multiply-add)", "FMA heavy"),
     (Unit::Alu, "busy_alu", "the ALU pipe", "ALU"),
     (Unit::Fp16, "busy_fp16", "the FP16 pipe", "FP16"),
     (Unit::Fp64, "busy_fp64", "the FP64 pipe", "FP64"),

@@ -115,17 +115,21 @@ pub fn cursor_pane(
         }
         CursorContent::Idle(gap, piece) => {
             let part = gap.most.cause.part();
+            let recorded = &look.profile.recorded;
+            let (began_before, goes_on) = (recorded.iter().any(|w| w.0 == gap.start), recorded.iter().any(|w| w.1 == gap.end));
+            let most = if began_before || goes_on { "idle for at least " } else { "idle " };
             let title = vec![
-                Span::styled("idle ", theme.style(Role::Part(part))),
+                Span::styled(most, theme.style(Role::Part(part))),
                 Span::styled(Nanos(gap.end - gap.start).to_string(), theme.style(Role::Title)),
                 Span::styled(
-                    cut_end(&format!("  the host: {}", gap.most.cause.as_text()), columns.saturating_sub(16)),
+                    cut_end(&format!("  the host: {}", gap.most.cause.as_text()), columns.saturating_sub(11 + most.len())),
                     theme.style(Role::Text),
                 ),
             ];
+            let time_at = |at: i64| describe::format_time(at, step.min(1_000));
             let mut all = vec![
-                ("start".to_owned(), describe::format_time(gap.start, step.min(1_000))),
-                ("end".to_owned(), describe::format_time(gap.end, step.min(1_000))),
+                ("start".to_owned(), time_at(gap.start) + if began_before { " or earlier: the recording opened then" } else { "" }),
+                ("end".to_owned(), time_at(gap.end) + if goes_on { " or later: the recording closed then" } else { "" }),
             ];
             if piece.end - piece.start < gap.end - gap.start {
                 all.push(("at the cursor".to_owned(), format!("{} ({})", piece.cause.as_text(), Nanos(piece.end - piece.start))));
@@ -137,7 +141,9 @@ pub fn cursor_pane(
                 let sums = gaps.sum_by_part(number, gap.start, gap.end);
                 let pieces = sums.into_iter().map(|(part, ns)| (format!("{} {}", part.short_label(), Nanos(ns)), Role::Part(part)));
                 lines.extend(flow_pieces("of that", pieces.collect(), columns, theme));
-                lines.extend(fact_lines(&ending_facts(look, number, gap.end), columns, theme));
+                if !goes_on {
+                    lines.extend(fact_lines(&ending_facts(look, number, gap.end), columns, theme));
+                }
             }
             Pane { title, lines }
         }

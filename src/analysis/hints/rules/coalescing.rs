@@ -80,7 +80,16 @@ pub fn uncoalesced_access(case: &Case<'_>) -> Option<Hint> {
     let others = case.demand.busiest_except(&[Unit::L1, Unit::L2, Unit::Dram, Unit::Lsu, Unit::Memory, Unit::Sm]).map_or(0.0, |b| b.share);
     let roof = 1.0 - left.fold(others, f64::max);
     let (unit, stake) = waste.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let stake = stake.min(roof);
+    // Source counters alone do not say how busy the units are, but the samples say how long warps wait for the data.
+    let measured = waste.iter().any(|(u, _)| case.demand.get(*u).is_some());
+    let waits = case.stalls.as_ref().filter(|_| sure && !measured).map(|s| s.summed_share(&["long_scoreboard", "lg_throttle"]));
+    let stake = waits.map_or(stake.min(roof), |w| case.active * w * share);
+    let basis = match waits {
+        Some(_) => {
+            format!("{} of the cycles that warps wait for the data; how busy the units are was not measured", format_share(share))
+        }
+        None => format!("the part of {}'s {} that moves unused bytes", unit.display_name(), format_share(get(unit))),
+    };
     // Reordering does not change the bytes that are used, and random accesses may have no better order. Bytes next to
     // those used are needed eventually if L1 hits, or if the device memory rate shows that they are evicted and fetched
     // again. Four neighboring sectors share a wavefront in L1, whereas excess sectors mostly have one each.
@@ -105,7 +114,7 @@ pub fn uncoalesced_access(case: &Case<'_>) -> Option<Hint> {
     );
     Some(
         Hint::new(Diagnosis::Uncoalesced, stake, headline)
-            .with_gain_basis(format!("the part of {}'s {} that moves unused bytes", unit.display_name(), format_share(get(unit))))
+            .with_gain_basis(basis)
             .with_relief(relief)
             .with_confidence(if sure { Sure::Certain } else { Sure::Likely })
             .with_evidence([

@@ -27,7 +27,9 @@ fn by_code(case: &Case<'_>) -> bool {
 /// Rule for `shared-bank-conflicts`.
 pub fn bank_conflicts(case: &Case<'_>) -> Option<Hint> {
     let share = conflict_share(case).filter(|s| s * 100.0 >= CONFLICTS.value)?;
-    let busy = case.demand.get(Unit::Shared)?;
+    // Source counters alone do not say how busy shared memory is, but the samples say how long warps wait for it.
+    let known = case.demand.get(Unit::Shared);
+    let busy = known.or_else(|| (by_code(case) && case.stalls.is_some()).then_some(0.0))?;
     // Cost of the excess wavefronts: either the time that they occupy the data stage, or the cycles that warps spend
     // waiting for them.
     let stage = busy * share;
@@ -42,14 +44,20 @@ pub fn bank_conflicts(case: &Case<'_>) -> Option<Hint> {
         "{} of shared memory wavefronts are due to bank conflicts; an access takes {ways:.1} times as many as it needs",
         format_share(share)
     );
+    let basis = match known {
+        Some(busy) => format!("wavefronts without conflicts: {} of shared memory's {}", format_share(share), format_share(busy)),
+        None => format!("{} of the cycles that warps wait for shared memory; how busy the units are was not measured", format_share(share)),
+    };
     Some(
         Hint::new(Diagnosis::BankConflicts, stake, headline)
             .with_relief(relief)
-            .with_confidence(if by_code(case) { Sure::Certain } else { Sure::Likely })
-            .with_gain_basis(format!("wavefronts without conflicts: {} of shared memory's {}", format_share(share), format_share(busy)))
+            .with_confidence(if by_code(case) && known.is_some() { Sure::Certain } else { Sure::Likely })
+            .with_gain_basis(basis)
             .with_evidence([
                 case.computed_evidence("wavefronts due to bank conflicts", share * 100.0, "%", Some(CONFLICTS)),
                 case.unit_evidence(Unit::Shared, None),
+                case.metric_evidence("shared_source_wavefronts", None),
+                case.metric_evidence("shared_source_ideal", None),
                 case.metric_evidence("shared_bank_conflicts", None),
                 case.metric_evidence("shared_wavefronts", None),
                 case.stall_evidence("mio_throttle", None),
@@ -135,4 +143,31 @@ pub fn l1_bandwidth(case: &Case<'_>) -> Option<Hint> {
             )
     };
     Some(hint.with_gain_basis(format!("{bound}{}", discount_note(Case::binding_weight(share)))).with_confidence(sure))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::hints::Facts;
+    use crate::analysis::hints::rules::coalescing;
+
+    /// A report with source counters alone: no unit's load and no duration.
+    fn source_counters(of: &[(&'static str, f64)]) -> Facts {
+        let samples = [("pcsamp_selected", 100.0), ("pcsamp_wait", 100.0), ("pcsamp_barrier", 0.0), ("pcsamp_not_selected", 0.0)];
+        let waits = [("pcsamp_mio_throttle", 500.0), ("pcsamp_short_scoreboard", 100.0), ("pcsamp_long_scoreboard", 200.0)];
+        Facts::from_pairs(&[&samples[..], &waits, &[("pcsamp_math_pipe_throttle", 0.0)], of].concat())
+    }
+
+    #[test]
+    fn source_counters_alone_name_the_cause_that_warps_wait_for() {
+        let conflicts = source_counters(&[("shared_source_wavefronts", 100.0), ("shared_source_ideal", 10.0)]);
+        let hint = bank_conflicts(&Case::new(&conflicts)).unwrap();
+        assert!((hint.stake - 0.54).abs() < 0.01 && hint.sure == Sure::Likely, "90% of the 600 of 1,000 samples: {hint:?}");
+        let strided = source_counters(&[("l2_sectors_global", 100.0), ("l2_sectors_global_ideal", 25.0)]);
+        let hint = coalescing::uncoalesced_access(&Case::new(&strided)).unwrap();
+        assert!((hint.stake - 0.15).abs() < 0.01, "75% of the 200 of 1,000 samples: {hint:?}");
+        assert!(
+            bank_conflicts(&Case::new(&Facts::from_pairs(&[("shared_source_wavefronts", 100.0), ("shared_source_ideal", 10.0)]))).is_none()
+        );
+    }
 }

@@ -50,6 +50,17 @@ fn float_part(case: &Case<'_>) -> Option<f64> {
     Some((work / rate / pipe).clamp(0.0, 1.0))
 }
 
+/// Load of the FMA-heavy pipe, as a multiple of the load of both FMA pipes, from which most of it is integer
+/// multiply-adds: FP32 is spread over both pipes evenly, integers run on the heavy one only. At 1.5, the other pipe has
+/// a third of its load.
+const MOSTLY_INTEGERS: f64 = 1.5;
+
+fn heavy_with_integers(case: &Case<'_>) -> bool {
+    let both = case.demand.get(Unit::Fma);
+    let uneven = || Some(case.demand.get(Unit::FmaHeavy)? >= MOSTLY_INTEGERS * both?);
+    float_part(case).map_or_else(|| uneven().unwrap_or(false), |p| p < 0.5)
+}
+
 /// Returns true if integer and logic instructions fill the pipes although the kernel computes with floats, or if it
 /// divides integers.
 fn is_integer_bound(case: &Case<'_>, unit: Unit) -> bool {
@@ -60,7 +71,8 @@ fn is_integer_bound(case: &Case<'_>, unit: Unit) -> bool {
     let floats_known = f.get("fp32_instructions").is_some();
     let divides = floats_known && !any_float && xu >= 0.05;
     let busy_with_integers = match unit {
-        Unit::Alu | Unit::FmaHeavy => true,
+        Unit::Alu => true,
+        Unit::FmaHeavy => heavy_with_integers(case),
         Unit::Fma | Unit::Issue => float_part(case).is_some_and(|p| p < 0.5),
         _ => false,
     };
@@ -207,4 +219,21 @@ fn tensor_bound(case: &Case<'_>, share: f64) -> Hint {
     }
     let near = share * 100.0 >= AT_LIMIT.value;
     if near { Hint { severity: Severity::Healthy, ..hint } } else { hint }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::hints::Facts;
+
+    #[test]
+    fn a_full_heavy_pipe_is_integer_work_only_if_the_light_one_is_empty() {
+        let integers = |pairs: &[(&'static str, f64)]| {
+            let facts = Facts::from_pairs(&[&[("fp16_instructions", 1.0)], pairs].concat());
+            is_integer_bound(&Case::new(&facts), Unit::FmaHeavy)
+        };
+        assert!(!integers(&[("busy_fma", 85.0), ("busy_fma_heavy", 86.0)]), "FP32 fills both");
+        assert!(integers(&[("busy_fma", 50.0), ("busy_fma_heavy", 85.0)]));
+        assert!(!integers(&[("busy_fma_heavy", 85.0)]), "the other pipe is unknown");
+    }
 }

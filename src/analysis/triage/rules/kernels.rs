@@ -8,6 +8,7 @@ use crate::analysis::triage::rank::FILLS;
 use crate::analysis::triage::run_context::RunContext;
 use crate::analysis::triage::text::format_ns;
 use crate::analysis::triage::verdict::Verdict;
+use crate::model::CallKind;
 use crate::model::units;
 use crate::model::units::format_share;
 
@@ -247,6 +248,22 @@ fn underused_gpu(case: &RunContext<'_>, mut finding: Finding, share: f64, used: 
 }
 
 /// The kernels fill the window.
+/// Share of the window above which the host's own time is the next limit.
+const HOST_IS_NEXT: f64 = 0.75;
+
+/// Time in which the only thread that launches does not wait for the GPU, ns, by which faster kernels cannot shorten
+/// the run. `None` if several threads launch, or if the thread may be waiting in other calls: in launches, whose queue
+/// may be full, or in copies.
+fn host_time(case: &RunContext<'_>) -> Option<i64> {
+    let (from, to) = case.window;
+    let mut lanes = case.host.lanes.iter().filter(|l| case.host.launches_between(l, from, to));
+    let (_, None, 1) = (lanes.next()?, lanes.next(), case.devices.len()) else { return None };
+    let length = case.length();
+    let may_wait = [CallKind::Launch, CallKind::GraphLaunch, CallKind::Copy].iter().map(|k| case.calls_of(*k).1).sum::<i64>();
+    let sync = case.calls_of(CallKind::Sync);
+    (sync.0 > 0 && case.polled_waits() == 0 && may_wait * 2 < length).then(|| (length - sync.1).max(0))
+}
+
 pub fn gpu_bound(case: &RunContext<'_>) -> Option<Finding> {
     let base = case.base;
     let kernels = case.sum_devices(|b| b.kernels);
@@ -269,10 +286,16 @@ pub fn gpu_bound(case: &RunContext<'_>) -> Option<Finding> {
         let of = if case.kernels.collectives.0 > 0 { "of the time of kernels that compute is" } else { "of kernel time is" };
         format!("; {} {of} {name}{whole}", format_share(*ns as f64 / all))
     });
-    let mut finding = Finding::new(Verdict::GpuBound, share, format!("the GPU runs kernels for {} of {base}{first}", format_share(share)))
+    let host = host_time(case).filter(|ns| *ns as f64 >= HOST_IS_NEXT * case.length() as f64);
+    let next = host.map_or_else(String::new, |ns| {
+        format!(", and the launching thread is busy for {} of it", format_share(ns as f64 / case.length() as f64))
+    });
+    let headline = format!("the GPU runs kernels for {} of {base}{next}{first}", format_share(share));
+    let mut finding = Finding::new(Verdict::GpuBound, share, headline)
         .with_gain_basis("the time in which kernels ran; see each kernel's diagnosis for possible savings")
         .with_number(if case.devices.len() > 1 { "kernels, summed over the devices" } else { "kernels" }, kernels as f64, "ns")
-        .with_number("median duration of a kernel", case.kernels.median_duration().map(|n| n as f64), "ns");
+        .with_number("median duration of a kernel", case.kernels.median_duration().map(|n| n as f64), "ns")
+        .with_number("the launching thread's time outside of waits for the GPU", host.map(|n| n as f64), "ns");
     let mut families = case.kernels.time_by_family(case.profile);
     families.retain(|f| f.0 != Family::Nccl);
     let total: i64 = families.iter().map(|f| f.1).sum::<i64>().saturating_add(case.kernels.whole);
@@ -287,6 +310,13 @@ pub fn gpu_bound(case: &RunContext<'_>) -> Option<Finding> {
     // Report empty SMs only if kernels fill the window; otherwise, idle time is the more important finding.
     if used < FEW_SMS && share >= FILLS {
         return Some(underused_gpu(case, finding, share, used));
+    }
+    if let Some(ns) = host {
+        finding = finding.with_actions(&[&format!(
+            "Expect at most {} from faster kernels: from there on, the launching thread is the limit. Reduce its work, too: {} graphs, fewer and larger kernels.",
+            format_share(1.0 - ns as f64 / case.length() as f64),
+            case.terms.gpu.api
+        )]);
     }
     let mut finding = finding.with_places(top.into_iter().take(3).map(|t| kernel_place(case, t))).with_actions(&[
         "Go to the kernels: what limits the first of them, and profile it again with its counters.",
