@@ -78,6 +78,7 @@ pub fn print_triage(args: &TriageArgs, nsys: Option<&Path>) -> Result<(), Failur
                     format!("{shown}: this report is of memory only, and has no timeline; `warpscope memory` says how it is used")
                 }
                 Some(device) => format!("{shown}: nothing ran on device {device}"),
+                None if damaged => return Err(Failure::unreadable(format!("{shown}: no operation of a GPU could be read"))),
                 None if let Some(lost) = profile.coverage.describe_losses() => {
                     format!("{shown}: {lost}; {}", profile.coverage.recording_advice(&profile.source.tool, profile.maker()))
                 }

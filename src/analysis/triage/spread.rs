@@ -15,9 +15,9 @@ const TWO: f64 = 0.75;
 /// regardless of the number of steps.
 const CALLS: [Cause; 6] = [Cause::Launch, Cause::CopyCall, Cause::Alloc, Cause::Sync, Cause::Graph, Cause::OtherCall];
 
-/// Causes that lie between calls, and code loading. In a run with only one or two steps, a single gap of this kind may
+/// Causes that lie between calls, code loading, and waits in a stream. In a run with only one or two steps, a single gap of this kind may
 /// well recur in each step.
-const HOST: [Cause; 4] = [Cause::Compile, Cause::Wait, Cause::Compute, Cause::Unknown];
+const HOST: [Cause; 5] = [Cause::Compile, Cause::Wait, Cause::Compute, Cause::Unknown, Cause::Queued];
 /// Minimum number of steps for a single gap of `HOST` to count as an outlier. Two gaps never do, because they may
 /// recur.
 const STEPS: usize = 8;
@@ -44,7 +44,7 @@ impl Spread {
     }
 
     /// Longest gap, ns.
-    pub fn longest_gap(&self) -> i64 {
+    fn longest_gap(&self) -> i64 {
         self.top[0].map_or(0, |t| t.0)
     }
 
@@ -86,6 +86,14 @@ impl Spreads {
     /// Returns the number of gaps and the longest gap, ns, over all devices.
     pub fn gap_stats(&self, cause: Cause) -> (u64, i64) {
         self.0.iter().filter(|((_, c), _)| *c == cause).fold((0, 0), |(n, longest), (_, s)| (n + s.gaps, longest.max(s.longest_gap())))
+    }
+
+    /// Returns the length of the only gap that accounts for most of the idle time with a cause, ns. Unlike
+    /// [`Self::outlier_gaps`], it may well recur in a longer recording.
+    pub fn only_gap(&self, cause: Cause) -> Option<i64> {
+        let whole: i64 = self.0.iter().filter(|((_, c), _)| *c == cause).map(|(_, s)| s.ns).sum();
+        let longest = self.gap_stats(cause).1;
+        (longest as f64 > whole as f64 * TWO).then_some(longest)
     }
 
     /// Outlier gaps that account for most of the idle time with a cause over all devices, the cause with the most time

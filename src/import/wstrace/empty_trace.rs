@@ -118,10 +118,10 @@ impl Launching {
 }
 
 impl Absence {
-    /// Like [`Self::of_process`], for a file that ends in the middle of a block: all other reasons are guesses.
-    pub fn of_cut_file(rows: &Rows) -> Option<Self> {
+    /// Like [`Self::of_process`], for a file of which a part is lost: all other reasons are guesses.
+    pub fn of_lost_part(rows: &Rows, why: &str) -> Option<Self> {
         let is_empty = rows.kernels.is_empty() && rows.graphs.is_empty();
-        is_empty.then(|| absence(0, "the file is cut off before the first one", "copy the file again"))
+        is_empty.then(|| absence(0, why, "copy the file again"))
     }
 
     /// Returns the reason why a process has no kernels; `None` if it has some. `cut` is true if the end of the trace is

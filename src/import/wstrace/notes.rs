@@ -16,6 +16,12 @@ pub struct Missing {
     pub first: bool,
 }
 
+impl Missing {
+    fn is_damaged(&self) -> bool {
+        self.blocks > 0 || self.damage.passed > 0
+    }
+}
+
 /// Completeness of the end of a trace, from best to worst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum End {
@@ -65,6 +71,10 @@ pub struct Said {
 }
 
 impl Said {
+    fn is_damaged(&self) -> bool {
+        self.damaged > 0 || self.missing.is_damaged()
+    }
+
     pub fn from_sections(sections: &[Section], missing: Missing) -> Self {
         let mut out = Self { missing, end: if sections.is_empty() { End::Missing } else { End::There }, ..Self::default() };
         for Section { rows, facts } in sections {
@@ -81,9 +91,12 @@ impl Said {
                 End::MissingASecond
             };
             out.end = out.end.max(end);
-            let absence = match missing.damage.torn {
-                0 => Absence::of_process(rows, facts, end != End::There, end == End::Unfinished),
-                _ => Absence::of_cut_file(rows),
+            let absence = if missing.damage.torn > 0 {
+                Absence::of_lost_part(rows, "the file is cut off before the first one")
+            } else if (rows.damaged > 0 || missing.is_damaged()) && number("kernels") == 0 {
+                Absence::of_lost_part(rows, "the damaged part of the file may have held them")
+            } else {
+                Absence::of_process(rows, facts, end != End::There, end == End::Unfinished)
             };
             out.absence = out.absence.take().into_iter().chain(absence).min_by_key(|a| a.rank);
             out.refused = out.refused.take().or_else(|| why_refused(rows.end.as_ref()?));
@@ -137,7 +150,7 @@ pub fn build_notes(profile: &Profile, said: &Said) -> Vec<Note> {
     if let Some(error) = said.stopped {
         let text = format!("Recording stopped before the program ended: {}. Everything after that is missing.", why_stopped(error));
         note(Severity::Error, NoteKind::Lost, text);
-    } else if said.end >= End::Missing && said.missing.damage.torn == 0 {
+    } else if said.end >= End::Missing && said.missing.damage.torn == 0 && !said.is_damaged() {
         let lost = if said.end == End::Missing { "tenth of a second" } else { "second" };
         let text = format!("The trace has no end: the program is still running, or it was killed and up to its last {lost} is lost.");
         note(Severity::Info, NoteKind::Lost, text);
@@ -154,12 +167,13 @@ pub fn build_notes(profile: &Profile, said: &Said) -> Vec<Note> {
         let text = "The file ends in the middle of a block: it was cut off, or its program was killed while it wrote the block. What would follow \
                     is missing: copy the file again.";
         note(Severity::Error, NoteKind::Damaged, text.to_owned());
-    } else if said.damaged > 0 || said.missing.blocks > 0 || said.missing.damage.passed > 0 {
-        let blocks = said.damaged + said.missing.blocks;
-        let text = format!(
-            "Part of the file is damaged: {} could not be read, and their records are missing.",
-            format_count(blocks as usize, "block")
-        );
+    } else if said.is_damaged() {
+        // A damaged block's number counts as missing, unless the block is the last one.
+        let blocks = match said.damaged.max(said.missing.blocks) {
+            0 => "some bytes".to_owned(),
+            n => format_count(n as usize, "block"),
+        };
+        let text = format!("Part of the file is damaged: {blocks} could not be read, and the records in there are missing.");
         note(Severity::Error, NoteKind::Damaged, text);
     }
     if said.dropped + said.refused_buffers > 0 {

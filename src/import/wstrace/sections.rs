@@ -40,7 +40,7 @@ pub fn read_sections(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> R
             let rows = decode_blocks(blocks, input, &budget, job)?;
             let facts = Facts::join_all(&rows.facts);
             let number = facts.number("continues").unwrap_or(0);
-            parts.push(Part { section: Section { rows, facts }, numbers: blocks.iter().map(|b| b.sequence).collect(), number });
+            parts.push(Part { section: Section { rows, facts }, numbers: sequence_numbers(blocks), number });
         }
     }
     // Sort the first file of a process first, because it contains the facts and names.
@@ -64,6 +64,15 @@ pub fn read_sections(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> R
     }
     missing.blocks = whole.iter().map(|p| if p.section.facts.is_rolling() { 0 } else { count_missing(&p.numbers) }).sum();
     Ok((whole.into_iter().map(|p| p.section).collect(), missing))
+}
+
+/// Returns the blocks' sequence numbers. If there are gaps, only of undamaged blocks: a damaged number may be any.
+fn sequence_numbers(blocks: &[Block<'_>]) -> Vec<u32> {
+    let all: Vec<u32> = blocks.iter().map(|b| b.sequence).collect();
+    if count_missing(&all) == 0 {
+        return all;
+    }
+    blocks.iter().filter(|b| b.has_valid_checksum()).map(|b| b.sequence).collect()
 }
 
 /// Returns how many sequence numbers are missing before the last one.
@@ -126,4 +135,21 @@ fn decode_blocks(blocks: &[Block<'_>], input: &Input, budget: &Budget, job: &Job
     let mut rows = all.next().unwrap_or_default();
     all.for_each(|later| rows.append(later));
     Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_number_counts_as_one_block() {
+        let file: Vec<Vec<u8>> = (0..5).map(|i| blocks::encode_block(2, 1, i, 0, b"rows")).collect();
+        let missing = |file: &[Vec<u8>]| count_missing(&sequence_numbers(&blocks::find_blocks(&file.concat()).0));
+        assert_eq!(missing(&file), 0);
+        let mut flipped = file.clone();
+        // The highest byte of a block's number.
+        flipped[2][23] ^= 0x80;
+        assert_eq!(missing(&flipped), 1, "not 2,147,483,645");
+        assert_eq!(missing(&[&file[..1], &file[3..]].concat()), 2);
+    }
 }

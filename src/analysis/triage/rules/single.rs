@@ -28,7 +28,15 @@ fn describe_activity(case: &RunContext<'_>, piece: &Piece) -> String {
         (Cause::Wait, _) => "the host, which waits for something else".to_owned(),
         (Cause::Unknown, _) => "the host, which is outside the driver".to_owned(),
         (Cause::Compile, _) => "code to be compiled or loaded".to_owned(),
+        (Cause::Queued, _) => "an operation that was already launched, and waited in its stream".to_owned(),
         (cause, _) => format!("the host {}", cause.as_text()),
+    }
+}
+
+fn idle_label(cause: Cause) -> String {
+    match cause {
+        Cause::Queued => "idle with the next operation launched".to_owned(),
+        cause => format!("idle with the host {}", cause.as_text()),
     }
 }
 
@@ -63,7 +71,7 @@ pub fn single_delay(case: &RunContext<'_>) -> Option<Finding> {
         let (gaps, _) = case.spreads.gap_stats(single.cause);
         let all = case.idle.get(single.cause);
         finding = finding
-            .with_number(&format!("idle with the host {}", single.cause.as_text()), all as f64, "ns")
+            .with_number(&idle_label(single.cause), all as f64, "ns")
             .with_number("of it in single gaps", single.ns as f64 / all.max(1) as f64 * 100.0, "%")
             .with_number("gaps of that kind", gaps as f64, "");
     }
