@@ -27,6 +27,9 @@ pub struct Wait {
     pub start: bool,
 }
 
+/// Minimum share of the rank's lateness in these delays; below it, the rank is late all the time.
+const HALF: f64 = 0.5;
+
 /// A rank that is late at regular intervals, with the positions of its delays in the list of collectives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recurring {
@@ -46,7 +49,8 @@ pub fn find_recurring(waits: &[Wait]) -> Option<Recurring> {
     let found: Vec<usize> = (0..waits.len()).filter(|&i| long(&waits[i])).collect();
     let rank = waits.get(*found.iter().filter(|&&i| !waits[i].start).max_by_key(|&&i| waits[i].ns)?)?.rank;
     let sum = |own: bool| found.iter().filter(|&&i| !own || waits[i].rank == rank).map(|&i| waits[i].ns as f64).sum::<f64>();
-    if sum(true) < MOSTLY * sum(false) {
+    let own: f64 = waits.iter().filter(|w| w.rank == rank && !w.start).map(|w| w.ns as f64).sum();
+    if sum(true) < MOSTLY * sum(false) || sum(true) < HALF * own {
         return None;
     }
     let mut at: Vec<usize> = Vec::new();
@@ -102,6 +106,7 @@ mod tests {
             ("uneven distances", 40, vec![(3, 1, 30), (7, 1, 30), (30, 1, 30)], None),
             ("all the time", 20, (0..10).map(|i| (i * 2, 1, 30)).collect(), None),
             ("none", 20, vec![], None),
+            ("each second one, twice for longer", 60, (0..30).map(|i| (i * 2, 1, if i % 15 == 7 { 6 } else { 1 })).collect(), None),
         ] {
             assert_eq!(find_recurring(&waits(n, &delays)).map(|r| r.at.len()), want, "{what}");
         }
