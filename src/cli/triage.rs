@@ -96,7 +96,7 @@ pub fn print_triage(args: &TriageArgs, nsys: Option<&Path>) -> Result<(), Failur
     let ranks = ranks.as_ref().map(|(digests, reports, job)| Together { job, digests, reports });
     print::to_stdout(|out| match print::page_format(args.format) {
         PageFormat::Json => report::triage::write_triage_json(out, &shown, ranks.as_ref()),
-        PageFormat::Csv => report::triage::print_csv(out, &shown, print::terminal_width()),
+        PageFormat::Csv => report::triage::print_csv(out, &shown, ranks.as_ref(), print::terminal_width()),
         PageFormat::Page(renderer) => report::triage::document(&shown, ranks.as_ref()).write(out, renderer, Some(print::finding_width())),
     })?;
     let found = |id: &Verdict| {

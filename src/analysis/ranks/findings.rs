@@ -201,7 +201,7 @@ fn judge_stragglers(all: &[Digest], job: &mut Job, span: f64, total: i64, findin
         }
     }
     if let (Some(finding), Some(times), 1) = (findings.first_mut(), times, job.stragglers.len()) {
-        finding.headline = format!("{}; it is late {times} times, at even distances, and not in between", finding.headline);
+        finding.headline = format!("{}; it is late {times} times, at even distances, and hardly in between", finding.headline);
         finding.sure = finding.sure.max(Sure::Likely);
     }
     if let Some(finding) = findings.first_mut().filter(|_| job.stragglers.len() > 1) {

@@ -68,7 +68,8 @@ fn launches_text(t: &Triage, line: &LineTime) -> String {
 
 /// A finding of a run with the data of its cells.
 pub struct FindingRow<'a> {
-    profile: &'a Profile,
+    /// `None` if the finding is about the ranks of a job together.
+    profile: Option<&'a Profile>,
     /// Position in the list, from 1.
     rank: usize,
     finding: &'a Finding,
@@ -78,7 +79,9 @@ pub struct FindingRow<'a> {
 pub fn finding_columns<'a>() -> Vec<Column<FindingRow<'a>>> {
     type FindingColumn<'a> = Column<FindingRow<'a>>;
     vec![
-        FindingColumn::new("file", "file", Unit::Text, "report", |r| Value::Text(r.profile.source.file.display().to_string().into())),
+        FindingColumn::new("file", "file", Unit::Text, "report; empty if the finding is about the ranks of a job together", |r| {
+            r.profile.map_or(Value::Absent, |p| Value::Text(p.source.file.display().to_string().into()))
+        }),
         FindingColumn::new("rank", "#", Unit::Id, "place in the list; 1 is the verdict", |r| Value::int(r.rank)),
         FindingColumn::new("id", "finding", Unit::Text, "identifier, which never changes its meaning", |r| Value::text(r.finding.id.id())),
         FindingColumn::new("severity", "severity", Unit::Text, "high, medium, low or healthy", |r| {
@@ -92,9 +95,13 @@ pub fn finding_columns<'a>() -> Vec<Column<FindingRow<'a>>> {
     ]
 }
 
-/// Prints one CSV row per finding.
-pub fn print_csv(out: &mut dyn Write, judged: &[Judged<'_>], width: Option<usize>) -> io::Result<()> {
-    let rows =
-        judged.iter().flat_map(|(profile, t)| t.findings.iter().zip(1..).map(move |(finding, rank)| FindingRow { profile, rank, finding }));
+/// Prints one CSV row per finding, those about the ranks of a job first.
+pub fn print_csv(out: &mut dyn Write, judged: &[Judged<'_>], ranks: Option<&Together<'_>>, width: Option<usize>) -> io::Result<()> {
+    let of_job = ranks.map(|r| (None, &r.job.findings));
+    let of_reports = judged.iter().map(|(profile, t)| (Some(*profile), &t.findings));
+    let rows = of_job
+        .into_iter()
+        .chain(of_reports)
+        .flat_map(|(profile, findings)| findings.iter().zip(1..).map(move |(finding, rank)| FindingRow { profile, rank, finding }));
     table::print_rows(finding_columns(), rows, out, Format::Csv, width)
 }

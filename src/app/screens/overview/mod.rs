@@ -121,7 +121,7 @@ impl OverviewScreen {
         let mut out = Vec::new();
         let said = match what {
             CopyWhat::Table => {
-                report::triage::print_csv(&mut out, &[(profile, triage)], TO_PASTE).ok()?;
+                report::triage::print_csv(&mut out, &[(profile, triage)], None, TO_PASTE).ok()?;
                 "findings as CSV"
             }
             _ => {
