@@ -22,6 +22,7 @@ pub mod invocation;
 pub mod kernel_group_detail;
 mod kernel_group_stats;
 pub mod kernel_groups;
+pub mod kernel_lead;
 pub mod labels;
 pub mod launch_list;
 pub mod live;

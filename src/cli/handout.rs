@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use super::{interrupt, print, save};
+use crate::analysis::kernel_lead::find_kernel_lead;
 use crate::analysis::memory::analyze_usage as memory_usage;
 use crate::analysis::triage::{self, Scope};
 use crate::import::Wants;
@@ -47,7 +48,10 @@ pub fn write_report(args: &ReportArgs, nsys: Option<&Path>) -> Result<(), Failur
         let profile = interrupt::open_report(file, nsys.map(Path::to_owned), Wants::EXPLORER)?;
         print::warn(&profile);
         let timed = profile.metrics.is_none();
-        let found = timed.then(|| triage::triage_profile(&profile, &Scope::default(), &Cancel::default())).flatten();
+        let mut found = timed.then(|| triage::triage_profile(&profile, &Scope::default(), &Cancel::default())).flatten();
+        if let Some(found) = &mut found {
+            found.kernel_lead = find_kernel_lead(&profile, found);
+        }
         let usage = memory_usage(&profile, &Cancel::default());
         if profile.metrics.is_none() && found.is_none() && usage.is_none() && profile.totals.is_empty() {
             return Err(Failure::wrong(format!("{}: nothing ran on a GPU, and nothing is known of memory", file.display())));

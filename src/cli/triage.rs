@@ -4,6 +4,7 @@ use super::failure::Failure;
 use super::scope_args::ScopeArgs;
 use super::values::word_parser;
 use super::{interrupt, print};
+use crate::analysis::kernel_lead::find_kernel_lead;
 use crate::analysis::memory;
 use crate::analysis::triage::VERDICTS;
 use crate::analysis::triage::{self, Scope, Verdict};
@@ -86,6 +87,7 @@ pub fn print_triage(args: &TriageArgs, nsys: Option<&Path>) -> Result<(), Failur
                 None => format!("{shown}: nothing ran on a GPU, or the report has no times"),
             }));
         };
+        found.kernel_lead = find_kernel_lead(&profile, &found);
         if scope.windows.is_empty() {
             found.take_memory(memory::summarize_findings(&profile, args.device, &Cancel::default()));
         }

@@ -2,7 +2,7 @@
 
 use super::amd::{self, Amd};
 use super::diagnosed_kernel::of_amd;
-use super::{Diagnosis, Facts, Severity, diagnose};
+use super::{Diagnosis, Facts, Hint, Severity, diagnose};
 use crate::model::Metrics;
 use std::collections::HashMap;
 
@@ -18,6 +18,27 @@ pub struct FirstHint {
     pub gain: Option<(f64, f64)>,
 }
 
+impl From<&Hint> for FirstHint {
+    fn from(hint: &Hint) -> Self {
+        Self {
+            id: hint.id,
+            severity: hint.severity,
+            gain: (hint.severity > Severity::Healthy).then(|| hint.gain_range()),
+            headline: hint.headline.clone(),
+        }
+    }
+}
+
+/// A measured kernel whose diagnosis promises more than the first finding about the run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelLead {
+    /// Readable name.
+    pub kernel: String,
+    pub hint: FirstHint,
+    /// Upper bound of what the change saves, as a share of the judged time.
+    pub gain: f64,
+}
+
 /// Returns the first hint on each of the given results, if it has one.
 pub fn of_results(metrics: &Metrics, results: impl Iterator<Item = usize>) -> HashMap<usize, FirstHint> {
     let amd = of_amd(metrics);
@@ -29,18 +50,5 @@ pub fn of_results(metrics: &Metrics, results: impl Iterator<Item = usize>) -> Ha
         }
     };
     let first = |r| of(r).into_iter().next();
-    results
-        .filter_map(|r| Some((r, first(r)?)))
-        .map(|(r, h)| {
-            (
-                r,
-                FirstHint {
-                    id: h.id,
-                    severity: h.severity,
-                    gain: (h.severity > Severity::Healthy).then(|| h.gain_range()),
-                    headline: h.headline,
-                },
-            )
-        })
-        .collect()
+    results.filter_map(|r| Some((r, first(r)?))).map(|(r, h)| (r, FirstHint::from(&h))).collect()
 }

@@ -21,7 +21,7 @@ pub mod unit_throughput;
 
 pub use diagnosed_kernel::Subject;
 pub use diagnosis::{DIAGNOSES, Diagnosis};
-pub use first::FirstHint;
+pub use first::{FirstHint, KernelLead};
 pub use hint::{Confirm, Evidence, Hint, Severity, Sure};
 pub use metric_values::{Depth, Facts};
 pub use speedup_model::{DemandReduction, Gain};

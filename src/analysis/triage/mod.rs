@@ -143,6 +143,7 @@ pub fn triage_profile(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Opti
         judged: JudgedTime::from_windows(&case.windows),
         devices: case.devices.iter().map(device).collect(),
         findings,
+        kernel_lead: None,
         flops,
         memory: None,
         doubt: mostly,

@@ -10,6 +10,7 @@ use super::time_category::{Cause, TimeCategory};
 use super::verdict::Verdict;
 use crate::analysis::Family;
 use crate::analysis::flops::Rate;
+use crate::analysis::hints::KernelLead;
 use crate::analysis::readable::readable_name;
 use crate::analysis::run_estimate::RunEstimate;
 use crate::model::Profile;
@@ -119,6 +120,8 @@ pub struct Triage {
     pub devices: Vec<JudgedDevice>,
     /// Findings; the verdict comes first.
     pub findings: Vec<Finding>,
+    /// A measured kernel that comes before the findings; `None` if there is none, or if kernels were not examined.
+    pub kernel_lead: Option<KernelLead>,
     /// Floating-point rate, if shapes were recorded or the user gave the number of operations.
     pub flops: Option<Rate>,
     /// Memory findings as (id, headline); `None` if memory was not examined. They have no share of the time, because

@@ -6,6 +6,7 @@ use crate::analysis::memory::Usage;
 use crate::analysis::triage::Triage;
 use crate::model::{Bytes, Profile};
 use crate::report::ranks::{self, Together};
+use crate::report::triage::verdict_text;
 
 /// A report and its analysis.
 #[derive(Clone, Copy)]
@@ -40,7 +41,7 @@ pub fn build_handout<'a>(given: &[Given<'_>], ranks: Option<&Together<'a>>) -> D
 
 fn append_report(of: &Given<'_>, blocks: &mut Vec<Block<'_>>) {
     let profile = of.profile;
-    let verdict = of.triage.and_then(Triage::verdict).map(|f| format!("{}: {}", f.id.id(), f.headline));
+    let verdict = of.triage.and_then(verdict_text).map(|(id, headline)| format!("{id}: {headline}"));
     let memory_verdict = of.usage.and_then(Usage::main).and_then(|d| d.findings.first()).map(|f| format!("{}: {}", f.id.id(), f.headline));
     let kernel = profile.metrics.as_ref().and_then(|m| kernels::verdict_text(profile, m));
     blocks.extend(verdict.or(memory_verdict).or(kernel).map(Block::Text));

@@ -126,6 +126,8 @@ pub(in crate::report) struct TriageJson<'a> {
     families: Vec<FamilyJson>,
     flops: Option<FlopsJson>,
     findings: Vec<FindingJson<'a>>,
+    /// A measured kernel with more to gain than the first finding promises: the verdict; else null.
+    kernel_lead: Option<KernelLeadJson<'a>>,
     /// Functions of the program by idle time of the devices; null if the launching threads were not sampled.
     host_lines: Option<Vec<HostLineJson>>,
     memory: Option<Vec<MemoryJson<'a>>>,
@@ -135,6 +137,17 @@ pub(in crate::report) struct TriageJson<'a> {
     whole_run: Option<WholeRunJson>,
     ranks: Option<Vec<RankJson<'a>>>,
     straggler: Option<StragglerJson>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct KernelLeadJson<'a> {
+    kernel: &'a str,
+    /// Diagnosis, as `warpscope hints` gives it.
+    id: &'static str,
+    severity: &'static str,
+    headline: &'a str,
+    /// Upper bound of what the change saves, in percent of the window.
+    gain_percent: f64,
 }
 
 /// An estimate with its interval of 95% confidence.
@@ -268,6 +281,13 @@ fn triage_json<'a>(&(_, t): &Judged<'a>) -> TriageJson<'a> {
             operators: if let Counted::Operators(n) = r.counted { Some(n) } else { None },
         }),
         findings: t.findings.iter().map(finding_json).collect(),
+        kernel_lead: t.kernel_lead.as_ref().map(|lead| KernelLeadJson {
+            kernel: &lead.kernel,
+            id: lead.hint.id.id(),
+            severity: lead.hint.severity.as_str(),
+            headline: &lead.hint.headline,
+            gain_percent: round_percent(lead.gain * 100.0),
+        }),
         host_lines: (!t.host_time.times.is_empty()).then(|| host_lines(t)),
         memory: t.memory.as_ref().map(|m| m.iter().map(|(id, headline)| MemoryJson { id, headline }).collect()),
         missing: t.doubt.iter().chain(&t.missing).map(String::as_str).collect(),

@@ -1,6 +1,7 @@
 //! Triage as a document, and as rows.
 
-use super::text::{Judged, finding_text, judged_line, name_of, part_name, remarks, round_percent};
+use super::text::{Judged, finding_text, judged_line, lead_headline, name_of, part_name, remarks, round_percent, verdict_text};
+use crate::analysis::hints::KernelLead;
 use crate::analysis::table::{Column, Unit, Value};
 use crate::analysis::triage::{Finding, JudgedDevice, LineTime, TimeCategory, Triage};
 use crate::model::{Nanos, Profile, units};
@@ -22,7 +23,7 @@ pub fn document<'a>(judged: &[Judged<'_>], ranks: Option<&Together<'a>>) -> Docu
 
 fn append_run(blocks: &mut Vec<Block<'_>>, profile: &Profile, t: &Triage) {
     blocks.push(Block::Heading(3, format!("{} · {}", profile.file_name(), judged_line(t))));
-    blocks.extend(t.verdict().map(|f| Block::Verdict(f.id.id(), f.headline.clone())));
+    blocks.extend(verdict_text(t).map(|(id, headline)| Block::Verdict(id, headline)));
     if !t.devices.is_empty() {
         blocks.push(Block::Bars("where the time went", t.devices.iter().map(|d| time_of_device(d, t)).collect()));
     }
@@ -72,7 +73,13 @@ pub struct FindingRow<'a> {
     profile: Option<&'a Profile>,
     /// Position in the list, from 1.
     rank: usize,
-    finding: &'a Finding,
+    cause: Cause<'a>,
+}
+
+/// A finding, or a measured kernel that comes before the findings.
+enum Cause<'a> {
+    Finding(&'a Finding),
+    Kernel(&'a KernelLead),
 }
 
 /// The columns, in order.
@@ -83,25 +90,38 @@ pub fn finding_columns<'a>() -> Vec<Column<FindingRow<'a>>> {
             r.profile.map_or(Value::Absent, |p| Value::Text(p.source.file.display().to_string().into()))
         }),
         FindingColumn::new("rank", "#", Unit::Id, "place in the list; 1 is the verdict", |r| Value::int(r.rank)),
-        FindingColumn::new("id", "finding", Unit::Text, "identifier, which never changes its meaning", |r| Value::text(r.finding.id.id())),
-        FindingColumn::new("severity", "severity", Unit::Text, "high, medium, low or healthy", |r| {
-            Value::text(r.finding.severity.as_str())
+        FindingColumn::new("id", "finding", Unit::Text, "identifier, which never changes its meaning", |r| match r.cause {
+            Cause::Finding(f) => Value::text(f.id.id()),
+            Cause::Kernel(lead) => Value::text(lead.hint.id.id()),
         }),
-        FindingColumn::new("sure", "sure", Unit::Text, "certain, likely or possible", |r| Value::text(r.finding.sure.as_str())),
+        FindingColumn::new("severity", "severity", Unit::Text, "high, medium, low or healthy", |r| match r.cause {
+            Cause::Finding(f) => Value::text(f.severity.as_str()),
+            Cause::Kernel(lead) => Value::text(lead.hint.severity.as_str()),
+        }),
+        FindingColumn::new("sure", "sure", Unit::Text, "certain, likely or possible; empty for a kernel", |r| match r.cause {
+            Cause::Finding(f) => Value::text(f.sure.as_str()),
+            Cause::Kernel(_) => Value::Absent,
+        }),
         FindingColumn::new("share_percent", "share", Unit::Percent, "of the window that would be gained at most", |r| {
-            Value::Real(round_percent(r.finding.gain_percent()))
+            Value::Real(round_percent(match r.cause {
+                Cause::Finding(f) => f.gain_percent(),
+                Cause::Kernel(lead) => lead.gain * 100.0,
+            }))
         }),
-        FindingColumn::new("headline", "headline", Unit::Text, "the finding in a sentence", |r| Value::text(&r.finding.headline)),
+        FindingColumn::new("headline", "headline", Unit::Text, "the finding in a sentence", |r| match r.cause {
+            Cause::Finding(f) => Value::text(&f.headline),
+            Cause::Kernel(lead) => Value::Text(lead_headline(lead).into()),
+        }),
     ]
 }
 
 /// Prints one CSV row per finding, those about the ranks of a job first.
 pub fn print_csv(out: &mut dyn Write, judged: &[Judged<'_>], ranks: Option<&Together<'_>>, width: Option<usize>) -> io::Result<()> {
-    let of_job = ranks.map(|r| (None, &r.job.findings));
-    let of_reports = judged.iter().map(|(profile, t)| (Some(*profile), &t.findings));
-    let rows = of_job
-        .into_iter()
-        .chain(of_reports)
-        .flat_map(|(profile, findings)| findings.iter().zip(1..).map(move |(finding, rank)| FindingRow { profile, rank, finding }));
+    let of_job = ranks.map(|r| (None, None, &r.job.findings));
+    let of_reports = judged.iter().map(|(profile, t)| (Some(*profile), t.kernel_lead.as_ref(), &t.findings));
+    let rows = of_job.into_iter().chain(of_reports).flat_map(|(profile, lead, findings)| {
+        let causes = lead.map(Cause::Kernel).into_iter().chain(findings.iter().map(Cause::Finding));
+        causes.zip(1..).map(move |(cause, rank)| FindingRow { profile, rank, cause })
+    });
     table::print_rows(finding_columns(), rows, out, Format::Csv, width)
 }

@@ -1,6 +1,7 @@
 //! Triage in words.
 
 use crate::analysis::flops::{Counted, Rate};
+use crate::analysis::hints::KernelLead;
 use crate::analysis::run_estimate::RunEstimate;
 use crate::analysis::triage::{
     Cause, Evidence, Finding, JudgedDevice, Launched, Place, PlaceKind, Severity, StepKind, StepSource, TimeCategory, Triage, Verdict,
@@ -50,6 +51,20 @@ pub fn evidence_text(e: &Evidence) -> EvidenceText {
         threshold: e.threshold.map_or_else(String::new, |t| format!("{} {}", t.op, format_value(t.value, &e.unit))),
         metric: String::new(),
     }
+}
+
+/// Returns the identifier and the headline of what limits the run: a measured kernel that comes first, or the first
+/// finding.
+pub fn verdict_text(t: &Triage) -> Option<(&'static str, String)> {
+    let kernel = t.kernel_lead.as_ref().map(|lead| {
+        let gain = units::format_whole_percent(lead.gain * 100.0);
+        (lead.hint.id.id(), format!("{} (up to {gain} of {})", lead_headline(lead), t.base))
+    });
+    kernel.or_else(|| t.verdict().map(|f| (f.id.id(), f.headline.clone())))
+}
+
+pub fn lead_headline(lead: &KernelLead) -> String {
+    format!("{}: {}", lead.kernel, lead.hint.headline)
 }
 
 /// Puts a finding into words. `base` names the time span to which the finding's share refers, and `begin` is the start
