@@ -28,6 +28,10 @@ pub fn predict_gain(relief: &DemandReduction, case: &Case<'_>) -> Gain {
         _ if relief.fused => (0.0, "as part of another kernel it need take no time of its own".to_owned()),
         _ => (floor, format!("launch overhead is {} of the duration", format_share(floor))),
     };
+    let (least, left) = match &relief.floor {
+        Some((floor, why)) if *floor > least => (*floor, why.clone()),
+        _ => (least, left),
+    };
     let at_most = (1.0 - least).clamp(0.0, 1.0);
     let expected = relief.time.map(|(best, worst)| {
         let save = |time: f64| (1.0 - time.max(least)).clamp(0.0, at_most);

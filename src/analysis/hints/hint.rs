@@ -77,8 +77,14 @@ impl Hint {
     pub fn gain_text(&self) -> String {
         match self.severity {
             Severity::Healthy => format!("{} from its roof", units::format_whole_percent(self.gain_percent())),
+            _ if self.is_minor() => format!("{} at stake", units::format_whole_percent(self.gain_percent())),
             _ => format!("saves {}", self.details.gain.to_text()),
         }
+    }
+
+    /// Returns true if the problem costs little, and only a formal bound on the gain is known.
+    fn is_minor(&self) -> bool {
+        self.severity == Severity::Low && self.details.gain.expected.is_none()
     }
 
     /// Formats the predicted gain, limited to the part by which it makes the whole run shorter.
@@ -98,6 +104,7 @@ impl Hint {
     pub fn short_gain_text(&self) -> String {
         match (self.severity, self.details.gain.expected) {
             (Severity::Healthy, _) => units::format_whole_percent(self.gain_percent()),
+            _ if self.is_minor() => units::format_whole_percent(self.gain_percent()),
             (_, None) => format!("≤{:.0}%", whole_percent(self.details.gain.at_most)),
             _ => self.details.gain.to_text().replace("about ", ""),
         }
@@ -107,6 +114,7 @@ impl Hint {
     pub fn gain_range(&self) -> (f64, f64) {
         match self.severity {
             Severity::Healthy => (0.0, self.stake),
+            _ if self.is_minor() => (0.0, self.stake),
             _ => self.details.gain.expected.unwrap_or((0.0, self.details.gain.at_most)),
         }
     }

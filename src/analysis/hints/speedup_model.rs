@@ -42,6 +42,8 @@ pub struct DemandReduction {
     left: Vec<(Unit, f64)>,
     /// Time after the change relative to the time before, at best and at worst.
     pub time: Option<(f64, f64)>,
+    /// Time that remains after the change at least, relative to the time before, with the reason.
+    pub floor: Option<(f64, String)>,
     /// True if the kernel can be fused with another, which removes its start and end.
     pub fused: bool,
 }
@@ -71,6 +73,12 @@ impl DemandReduction {
     /// Sets the time after the change relative to the time before, at best and at worst.
     pub fn with_time_range(mut self, best: f64, worst: f64) -> Self {
         self.time = Some((best, worst));
+        self
+    }
+
+    /// Sets the time that remains at least, relative to the time before, and why.
+    pub fn with_floor(mut self, time: f64, why: String) -> Self {
+        self.floor = Some((time.clamp(0.0, 1.0), why));
         self
     }
 
