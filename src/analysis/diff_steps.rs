@@ -1,7 +1,7 @@
 //! Comparison of runs of different lengths: kernel time per step, or a warning if there are no steps.
 
 use super::diff::{Diff, DiffRow, Fate, StepChange};
-use super::triage::Triage;
+use super::triage::{Triage, like_steps};
 use super::workload_match::Work;
 use super::{GroupBy, Grouping, Paths};
 use crate::model::Profile;
@@ -17,8 +17,16 @@ const UNEVEN: f64 = 1.25;
 /// Compares kernels by their time per step if the runs have different numbers of steps. Without steps, warns that the
 /// lengths differ, and sorts the rows by the change in the median instead.
 pub fn compare_lengths(diff: &mut Diff, before: (&Profile, Option<&Triage>), after: (&Profile, Option<&Triage>), by: GroupBy) {
-    let steps = |t: Option<&Triage>| t.and_then(Triage::step_stats).map(|s| s.count).filter(|n| *n > 0);
-    match steps(before.1).zip(steps(after.1)) {
+    let alike = before.1.zip(after.1).and_then(|(was, is)| like_steps(was, is));
+    let steps = |t: Option<&Triage>| t.and_then(Triage::step_stats).is_some_and(|s| s.count > 0);
+    if alike.is_none() && steps(before.1) && steps(after.1) && !diff.one_isolated {
+        diff.caveats.push("the steps of the two runs are not of the same kind, so that the runs are compared as a whole".to_owned());
+    }
+    let common = diff.rows.iter().any(|r| r.fate == Fate::Both);
+    if by.is_kernel() && !common && diff.rows.len() > 1 {
+        diff.caveats.push("no kernel is in both runs: they may be different programs".to_owned());
+    }
+    match alike {
         Some((a, b)) if a != b && !diff.one_isolated => {
             let (was, is) = (step_times(before, a, by), step_times(after, b, by));
             for row in &mut diff.rows {
@@ -45,7 +53,7 @@ pub fn compare_lengths(diff: &mut Diff, before: (&Profile, Option<&Triage>), aft
         _ => {}
     }
     if by.is_kernel() && !diff.one_isolated {
-        mark_uneven(diff, steps(before.1).zip(steps(after.1)));
+        mark_uneven(diff, alike);
     }
 }
 

@@ -107,7 +107,7 @@ pub fn print_diff(args: &DiffArgs, nsys: Option<PathBuf>) -> Result<(), Failure>
         Some((was, is)) => (was > 0.0).then(|| ("kernel time a step", (is - was) / was * 100.0)),
         None => found.total_change_percent().map(|percent| ("kernel time", percent)),
     };
-    let steps = judged.and_then(|(was, is)| was.step_stats().zip(is.step_stats())).map(|(was, is)| StepTimes::compare(&was, &is));
+    let steps = judged.and_then(|(was, is)| StepTimes::of_runs(was, is));
     let step = steps.filter(|t| t.before > 0).map(|t| ("the time of a step", (t.after - t.before) as f64 / t.before as f64 * 100.0));
     let compared: Vec<(&str, f64)> = step.into_iter().chain(kernel_time).collect();
     let changes: Vec<String> = compared.iter().map(|(what, percent)| format!("{what} changed by {percent:+.1}%")).collect();

@@ -6,7 +6,7 @@ use super::{Format, table};
 use crate::analysis::call_tree::CallTree;
 use crate::analysis::table::Column;
 use crate::analysis::table::lines::{LineChange, LineRow, change_columns, columns, compare_lines};
-use crate::analysis::triage::{HostTime, LineTime, Triage};
+use crate::analysis::triage::{HostTime, LineTime, Triage, like_steps};
 use crate::model::{Activity, Nanos, Profile, units};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -157,9 +157,7 @@ pub struct LineChanges(Vec<LineChange>);
 impl LineChanges {
     /// Compares two runs, using idle time per step if both have steps.
     pub fn between(before: &Triage, after: &Triage) -> Self {
-        let steps = |t: &Triage| t.step_stats().map(|s| s.count).filter(|&n| n > 0);
-        let per_step = steps(before).zip(steps(after));
-        Self(compare_lines(&before.host_time, &after.host_time, per_step))
+        Self(compare_lines(&before.host_time, &after.host_time, like_steps(before, after)))
     }
 
     pub fn write_json(&self, out: &mut dyn Write, before: &Profile, after: &Profile) -> io::Result<()> {

@@ -94,6 +94,10 @@ fn header_lines(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -
     let mut second = Vec::new();
     if let Some(diff) = &screen.diff {
         // The main result of a comparison is the step time.
+        let common = diff.rows.iter().any(|r| matches!(r.fate, Fate::Both | Fate::Renamed));
+        if !common && diff.rows.len() > 1 {
+            second.push(part(0, vec![Span::styled("no kernel is in both runs", theme.style(Role::Warn))]));
+        }
         if let Some(StepTimes { name: what, before: was, after: is }) = diff_sides::step_times(app, screen) {
             second.push(part(
                 0,
@@ -102,7 +106,7 @@ fn header_lines(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -
                     Span::styled(Nanos(was).to_string(), theme.style(Role::Text)),
                     Span::styled(" to ", dim),
                     Span::styled(format!("{}  ", Nanos(is)), theme.style(Role::Title)),
-                    step_change(was, is, theme),
+                    if common { step_change(was, is, theme) } else { Span::raw("") },
                 ],
             ));
         }

@@ -12,7 +12,7 @@ use crate::analysis::hint_outcome::Outcome;
 use crate::analysis::hints::FirstHint;
 use crate::analysis::labels::{cut_end, cut_middle, display_width};
 use crate::analysis::metric::Lookup;
-use crate::analysis::triage::{StepTimes, TimeCategory, Triage};
+use crate::analysis::triage::{StepTimes, TimeCategory, Triage, step_parts};
 use crate::analysis::{Family, GroupRow};
 use crate::app::{App, DiffScreen, Report};
 use crate::model::text::escape_unsafe;
@@ -54,18 +54,24 @@ pub fn both_triages<'a>(app: &'a App, screen: &DiffScreen) -> Option<(&'a Triage
     Some((of(screen.before)?, of(screen.after)?))
 }
 
-/// Step times of both runs; `None` if a run has no steps.
+/// Step times of both runs; `None` if a run has no steps, or if the steps are not of the same kind.
 pub fn step_times(app: &App, screen: &DiffScreen) -> Option<StepTimes> {
     let (was, is) = both_triages(app, screen)?;
-    Some(StepTimes::compare(&was.step_stats()?, &is.step_stats()?))
+    StepTimes::of_runs(was, is)
 }
 
-fn changed_parts(was: &Triage, is: &Triage) -> Vec<(TimeCategory, f64, f64)> {
+/// The categories that matter in either run, the largest change first, each with its time in a step, or its share of
+/// the runs, in words.
+fn changed_parts(was: &Triage, is: &Triage) -> Vec<(TimeCategory, String)> {
+    let matters = |part: TimeCategory| was.part_percent(part).max(is.part_percent(part)) >= LEAST;
+    if let Some(parts) = step_parts(was, is) {
+        let text = |a: f64, b: f64| format!("{} to {}", Nanos::format_ns(a), Nanos::format_ns(b));
+        return parts.into_iter().filter(|p| matters(p.0)).map(|(part, a, b)| (part, text(a, b))).collect();
+    }
     let mut all: Vec<_> =
-        TimeCategory::ALL.into_iter().map(|p| (p, was.part_percent(p), is.part_percent(p))).filter(|p| p.1.max(p.2) >= LEAST).collect();
-    // Largest change first.
+        TimeCategory::ALL.into_iter().filter(|p| matters(*p)).map(|p| (p, was.part_percent(p), is.part_percent(p))).collect();
     all.sort_by(|x, y| (y.2 - y.1).abs().total_cmp(&(x.2 - x.1).abs()));
-    all
+    all.into_iter().map(|(p, a, b)| (p, format!("{} to {}", units::format_percent(a), units::format_percent(b)))).collect()
 }
 
 fn parts_per_row(columns: u16) -> usize {
@@ -94,7 +100,8 @@ pub fn draw_times(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScr
         format!("{}{part}{steps}", Nanos(t.length()))
     };
     let note = format!("in {}, then {}", side(was, screen.before), side(is, screen.after));
-    let title = vec![Span::styled("Where the time went", theme.style(Role::Title))];
+    let of = if step_times(app, screen).is_some() { "Where the time of a step went" } else { "Where the time went" };
+    let title = vec![Span::styled(of, theme.style(Role::Title))];
     let inner = Panel::new(title).note(vec![Span::styled(note, theme.style(Role::Dim))]).draw(frame, area, true, theme);
     let columns = usize::from(inner.width);
     let dim = theme.style(Role::Dim);
@@ -116,12 +123,11 @@ pub fn draw_times(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScr
     let wide = columns / across;
     for row in 0..down {
         let mut spans = Vec::new();
-        for (part, a, b) in all.iter().skip(row).step_by(down) {
+        for (part, text) in all.iter().skip(row).step_by(down) {
             let name = if part.is_idle() { format!("idle: {}", part.short_label()) } else { part.short_label().to_owned() };
-            let text = format!("{} to {}", units::format_percent(*a), units::format_percent(*b));
             spans.push(Span::styled(format!("{} ", time_breakdown::part_glyph(*part, "■", false, theme)), theme.style(Role::Part(*part))));
             spans.push(Span::styled(align_left(&name, 20), theme.style(Role::Text)));
-            spans.push(Span::styled(align_left(&align_right(&text, 16), wide.saturating_sub(22)), theme.style(Role::Title)));
+            spans.push(Span::styled(align_left(&align_right(text, 18), wide.saturating_sub(22)), theme.style(Role::Title)));
         }
         out.push(Line::from(spans));
     }

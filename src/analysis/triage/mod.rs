@@ -52,7 +52,7 @@ pub use host_samples::ENOUGH;
 pub use idle::{Idle, find_idle_times};
 pub use judged_time::JudgedTime;
 pub use launch_lines::LaunchSum;
-pub use outcome::{JudgedDevice, StepStats, StepTimes, Triage};
+pub use outcome::{JudgedDevice, StepStats, StepTimes, Triage, like_steps, step_parts};
 pub use phase::Phase;
 pub use run_context::{DeviceTime, Outside, RUNNING, Slice};
 pub use step_kinds::{Launched, StepKind};

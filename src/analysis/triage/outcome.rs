@@ -63,7 +63,43 @@ pub struct StepTimes {
     pub after: i64,
 }
 
+/// Ratio of the launches in a step of two runs up to which steps that were found by different marks may be the same.
+const ALIKE: f64 = 1.25;
+/// The same for repetitions of a sequence of kernels. It is larger, since a change may fuse kernels; ten times as many
+/// are another step.
+const REPEATED_ALIKE: f64 = 4.0;
+
+/// Returns the numbers of steps of two runs, if their steps are of the same kind: by the same mark, or with about as many
+/// launches.
+pub fn like_steps(was: &Triage, is: &Triage) -> Option<(usize, usize)> {
+    let counts = (was.step_stats()?.count, is.step_stats()?.count);
+    let launches = |t: &Triage, steps: usize| t.kernels.iter().map(|k| k.2).sum::<u64>() as f64 / steps.max(1) as f64;
+    let (a, b) = (launches(was, counts.0), launches(is, counts.1));
+    let within = |ratio: f64| a.max(b) <= ratio * a.min(b);
+    let alike = match (was.found.as_ref()?, is.found.as_ref()?) {
+        (StepSource::Period(_), StepSource::Period(_)) => within(REPEATED_ALIKE),
+        (one, other) => one == other || within(ALIKE),
+    };
+    (counts.0 > 0 && counts.1 > 0 && alike).then_some(counts)
+}
+
+/// Mean time of a step by category in two runs, ns, the largest change first; `None` if their steps are not of the same
+/// kind.
+pub fn step_parts(was: &Triage, is: &Triage) -> Option<Vec<(TimeCategory, f64, f64)>> {
+    let (before, after) = like_steps(was, is)?;
+    let mean = |t: &Triage, part, steps: usize| t.part_percent(part) / 100.0 * t.length() as f64 / steps as f64;
+    let mut parts: Vec<_> = TimeCategory::ALL.into_iter().map(|p| (p, mean(was, p, before), mean(is, p, after))).collect();
+    parts.sort_by(|x, y| (y.2 - y.1).abs().total_cmp(&(x.2 - x.1).abs()));
+    Some(parts)
+}
+
 impl StepTimes {
+    /// Compares the steps of two runs, if they are of the same kind.
+    pub fn of_runs(was: &Triage, is: &Triage) -> Option<Self> {
+        like_steps(was, is)?;
+        Some(Self::compare(&was.step_stats()?, &is.step_stats()?))
+    }
+
     /// Compares the time from step to step if the time between steps matters, otherwise the length of a step: by their
     /// medians, or by their means if the steps of a run are of several kinds.
     pub fn compare(before: &StepStats, after: &StepStats) -> Self {
