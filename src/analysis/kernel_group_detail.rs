@@ -1,5 +1,6 @@
 //! Details of one group of launches: its configurations, streams, devices, processes and ranges.
 
+use super::median_launch::median_launch;
 use super::{Grouping, Occupancy, Paths};
 use crate::model::{Cancel, KernelId, LaunchId, Profile};
 use std::collections::{BTreeMap, HashMap};
@@ -23,6 +24,8 @@ pub struct Detail {
     /// First launch of the group.
     pub first: Option<LaunchId>,
     pub slowest: Option<LaunchId>,
+    /// The launch that stands for the group (see [`median_launch`]).
+    pub median: Option<LaunchId>,
     /// Kernels with their time in ns, longest first; empty if there is only one.
     pub kernels: Vec<(KernelId, i64)>,
     /// Number of launches that came from a CUDA graph.
@@ -60,6 +63,7 @@ fn collect_detail(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping,
     let mut kernels = vec![None::<i64>; profile.kernels.len()];
     let mut out = Detail::default();
     let mut slowest = (i64::MIN, None);
+    let mut rows: Vec<u32> = Vec::new();
     let with_paths = paths.is_some_and(|p| !p.of_launch.is_empty());
     // Launches are in call order, so the first and the last start approximate the ends of the run.
     let ends = launches.len().checked_sub(1).filter(|_| launches.has_start_times()).map(|last| (launches.start(0), launches.start(last)));
@@ -78,6 +82,7 @@ fn collect_detail(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping,
         }
         let id = LaunchId(u32::try_from(launch).unwrap_or(u32::MAX));
         out.first = out.first.or(Some(id));
+        rows.push(id.0);
         let duration = launches.duration(launch);
         if let Some(time) = kernels.get_mut(launches.kernel(launch).0 as usize) {
             *time = Some(time.unwrap_or_default().saturating_add(duration));
@@ -100,6 +105,7 @@ fn collect_detail(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping,
         out.from_graphs += u64::from(launches.graph_node(launch).is_some());
     }
     out.slowest = slowest.1;
+    out.median = median_launch(profile, &rows).map(LaunchId);
     out.kernels = (0..).map(KernelId).zip(kernels).filter_map(|(kernel, ns)| Some((kernel, ns?))).collect();
     if out.kernels.len() < 2 {
         out.kernels.clear();

@@ -362,7 +362,7 @@ fn open_selected_result(app: &mut App, asked: u64, view: ResultView) -> Vec<Effe
     }
     if view == ResultView::Hints
         && let Some(report) = app.session.reports.get(at).filter(|r| r.profile.as_ref().is_some_and(|p| p.metrics.is_none()))
-        && let Some(launch) = selection.launch.or_else(|| report.slowest_of(selection.group?.1))
+        && let Some(launch) = selection.launch.or_else(|| report.median_of(selection.group?.1))
     {
         return report.request_work(at, JobRequest::Advice { screen: asked, launch });
     }

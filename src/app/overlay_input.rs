@@ -49,6 +49,11 @@ pub fn handle_key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effect> {
                     let answer = answer.flatten().unwrap_or_else(|| Response::open_overlay(clipboard::table_menu()));
                     return apply_response(app, screen, answer);
                 }
+                // Hints on a launch that was not profiled ask for more counters.
+                (_, Some(ActionId::Rerun)) if matches!(what, Page::Advice(_)) => {
+                    app.over = None;
+                    return dispatch_action(app, ActionId::Rerun);
+                }
                 (_, Some(a)) if is_close_action(a) => return close_overlay(app),
                 _ => return set_status(app, format!("{} does nothing on this page; esc closes it", key.label()), false),
             };

@@ -224,7 +224,8 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, view:
     let mut rest = if framed { area } else { inner };
     if framed {
         let tall = diff_sides::times_height(app, screen, area.width);
-        if tall > 0 && rest.height >= tall + TABLE {
+        let least = TABLE.min(u16::try_from(diff.rows.len() + 3).unwrap_or(u16::MAX));
+        if tall > 0 && rest.height >= tall + least {
             diff_sides::draw_times(frame, split_top(&mut rest, tall), app, screen, words, theme);
         }
         let rows = u16::try_from(diff.rows.len() + 3).unwrap_or(u16::MAX);

@@ -6,6 +6,7 @@ use super::widgets::theme_sample;
 use super::{Role, Theme, detail};
 use crate::analysis::fuzzy::Fuzzy;
 use crate::analysis::labels::{cut_end, cut_middle, display_width};
+use crate::app::actions::ActionId;
 use crate::app::overlay::PickAction;
 use crate::app::screens::Kind;
 use crate::app::{App, LineOf, Mouse, Overlay, OverlayKind, Page, PickList, Report, ResultScreen};
@@ -54,7 +55,12 @@ fn page_lines(
         Page::Notes => ("about this report", note_lines(report, columns, theme)),
         Page::Names => ("names", report.map(|r| detail::name_lines(app, r, over.screen, columns, theme)).unwrap_or_default()),
         Page::Details => ("details", report.map(|r| detail::lines(app, r, over.screen, columns, theme)).unwrap_or_default()),
-        Page::Advice(advice) => ("hints from the launch alone", super::advice::lines(advice, columns, theme)),
+        Page::Advice(advice) => ("hints from the launch alone", {
+            let mut lines = super::advice::lines(advice, columns, theme);
+            let key = app.session.key_label(ActionId::Rerun);
+            lines.extend([Line::default(), Line::styled(format!("{key} shows the command that profiles it"), theme.style(Role::Next))]);
+            lines
+        }),
         Page::Finding(finding, begin, base) => {
             (finding.id.id(), super::overview::detail_lines(finding, (*begin, base), app.session.straggler(), columns, theme))
         }

@@ -423,6 +423,11 @@ impl Report {
         self.detail.as_ref().filter(|d| d.1 == row).and_then(|d| d.2.slowest).map(|l| l.0)
     }
 
+    /// The launch that stands for a row, and that a re-run of the row profiles; `None` until its details are computed.
+    pub fn median_of(&self, row: usize) -> Option<u32> {
+        self.detail.as_ref().filter(|d| d.1 == row).and_then(|d| d.2.median).map(|l| l.0)
+    }
+
     /// Requests the matches between launches and another report's results.
     pub fn want_join(&self, index: usize, other: usize, metrics: &Arc<Metrics>) -> Vec<Effect> {
         self.request_work(index, JobRequest::Join { other, metrics: metrics.clone() })
