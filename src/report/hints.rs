@@ -126,7 +126,10 @@ fn run_worth(timeline: Timeline<'_>, at: usize, s: &Subject) -> Option<Worth> {
     let hint = s.hints.first().filter(|h| h.severity > Severity::Healthy)?;
     // Only counters allow the gain to be estimated.
     let gain = (s.depth > Depth::Timeline).then(|| hint.gain_range());
-    run.evaluate_gain(what_if_replay::kernel_of(profile, &s.kernel)?, gain)
+    // Kernels of one name may have several entries: a launch of the run itself has its own.
+    let own = s.depth == Depth::Timeline && profile.metrics.is_none() && (s.launch as usize) < profile.launches.len();
+    let kernel = if own { profile.launches.kernel(s.launch as usize).0 } else { what_if_replay::kernel_of(profile, &s.kernel)? };
+    run.evaluate_gain(kernel, gain)
 }
 
 /// Commands by launch and sections, since the hints for a kernel often share a command.

@@ -46,6 +46,11 @@ const NOTEWORTHY: f64 = 1.05;
 fn next(app: &App, screen: &LaunchesScreen) -> Option<String> {
     let profile = app.report()?.profile.as_deref()?;
     let list = screen.list.as_ref()?;
+    if let Some(measured) = screen.selected_launch().and_then(|l| app.report()?.measured_outside(l)) {
+        let whole = app.session.key_link(ActionId::Narrow);
+        let name = units::format_grouped(i64::from(measured));
+        return Some(format!("{whole} shows the whole run, in which launch {name} of this kernel was measured"));
+    }
     let (slowest, stats) = (list.slowest?, list.stats.as_ref()?);
     let duration = profile.launches.duration(slowest as usize);
     let key = app.session.key_link(ActionId::Jump);

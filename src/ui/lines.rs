@@ -302,9 +302,19 @@ fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     } else if sampled {
         format!("No sample of the threads that launch falls into the GPU's idle time here. {back} goes back.")
     } else {
-        format!(
-            "This report has no stacks of the threads that launch. `warpscope run -- PROGRAM` records with the built-in tracer, which samples the stacks of Python and native code; nsys records CPU samples with `--sample process-tree` and Python stacks with `--python-sampling=true`, torch.profiler functions with `with_stack=True`. {back} goes back."
-        )
+        let tool = app.report().and_then(|r| r.profile.as_ref()).map_or_else(String::new, |p| p.source.tool.clone());
+        let how = match tool.as_str() {
+            "trace" => {
+                "The tracer took none here (`--stacks off`), or could not: the notes say why. `warpscope run -- PROGRAM` samples those of Python and of native code."
+            }
+            "torch" => {
+                "torch.profiler records functions with `with_stack=True`; `warpscope run -- PROGRAM` samples the stacks of Python and of native code."
+            }
+            _ => {
+                "`warpscope run --recipe python -- PROGRAM` records them with nsys, `warpscope run -- PROGRAM` with the built-in tracer, Python and native code."
+            }
+        };
+        format!("This report has no stacks of the threads that launch. {how} {back} goes back.")
     };
     draw_message(frame, area, &text, theme);
 }

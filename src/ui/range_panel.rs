@@ -140,7 +140,7 @@ fn draw_host_time(frame: &mut Frame<'_>, area: Rect, row: &RangeRow<'_>, theme: 
     let part = |name: &str, ns: i64, role: Role| Share { name: name.to_owned(), share: share(ns), style: theme.style(role), letter: None };
     let parts = [
         part("a GPU works", node.wall - node.idle - node.beyond, Role::Part(TimeCategory::Kernels)),
-        part("no GPU works", node.idle, Role::Part(TimeCategory::Waiting)),
+        part("no GPU works", node.idle, Role::Part(TimeCategory::Other)),
         part("before the first or after the last operation", node.beyond, Role::BarEmpty),
     ];
     let parts = &parts[..if node.beyond > 0 { 3 } else { 2 }];

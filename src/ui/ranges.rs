@@ -112,7 +112,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, vie
             Span::raw(" ".repeat(GAP)),
         ];
         spans.extend(if by_idle {
-            bar(node.idle as f64 / most_idle, BAR, theme.style(Role::Part(TimeCategory::Waiting)), theme)
+            bar(node.idle as f64 / most_idle, BAR, theme.style(Role::Part(TimeCategory::Other)), theme)
         } else {
             bar(node.busy as f64 / most, BAR, theme.style(Role::Good), theme)
         });

@@ -144,7 +144,7 @@ fn step_words(screen: &RanksScreen, ranks: &Ranks) -> String {
     match screen.step.and_then(|s| ranks.steps.get(s)) {
         Some((number, _)) => format!("  step {number} of {}", units::format_count(ranks.steps.len(), "step")),
         None if ranks.steps.is_empty() => "  no steps were found".to_owned(),
-        None => format!("  {}; the darker, the longer the others wait for the rank", units::format_count(ranks.steps.len(), "step")),
+        None => format!("  {}; the denser, the longer the others wait for the rank", units::format_count(ranks.steps.len(), "step")),
     }
 }
 

@@ -52,8 +52,7 @@ fn columns_of(steps: &[Step], idle: &[(i64, Option<TimeCategory>)], columns: usi
 
 /// A cell of a column: the heights in eighths, from the cell's lower edge, of the busy time and of the whole step.
 fn cell((busy, total): (usize, usize), column: Column, theme: &Theme) -> Span<'static> {
-    // Kernels, copies or collectives: of none of them the colour.
-    let busy_style = theme.style(Role::Bar);
+    let busy_style = theme.style(Role::Part(TimeCategory::Kernels));
     let idle = theme.style(Role::Part(column.cause.unwrap_or(TimeCategory::Other)));
     let Some(colour) = idle.fg.filter(|_| busy_style.fg.is_some()) else {
         // Without colours, a shade stands for idle time.
@@ -132,7 +131,7 @@ mod tests {
         let column = Column { length: 16, idle: 8, cause: Some(TimeCategory::Launching) };
         let theme = library.theme("dark", ColorMode::True).unwrap();
         let colour = |part| theme.style(Role::Part(part)).fg;
-        let busy_colour = theme.style(Role::Bar).fg;
+        let busy_colour = theme.style(Role::Part(TimeCategory::Kernels)).fg;
         let at = |busy, total| cell((busy, total), column, &theme);
         assert_eq!((at(8, 8).content.as_ref(), at(8, 8).style.fg), ("█", busy_colour));
         let border = at(3, 8);

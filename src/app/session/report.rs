@@ -462,6 +462,18 @@ impl Report {
         self.best.get(&row).copied()
     }
 
+    /// The measured launch of a launch's kernel, if it is outside of the shown time, and none inside was measured.
+    pub fn measured_outside(&self, launch: u32) -> Option<u32> {
+        let (profile, grouping) = (self.profile.as_ref()?, self.groups.grouping.as_ref()?);
+        let kernel_of = |launch: u32| ((launch as usize) < profile.launches.len()).then(|| profile.launches.kernel(launch as usize));
+        let kernel = kernel_of(launch)?;
+        let pairs = self.joins.iter().flat_map(|(_, j)| &j.pairs).filter(|p| p.sure.is_exact() && kernel_of(p.launch) == Some(kernel));
+        let mut measured: Vec<u32> = pairs.map(|p| p.launch).collect();
+        measured.sort_unstable();
+        let inside = |l: &u32| grouping.row_of(profile, self.paths.as_deref(), *l as usize).is_some();
+        measured.first().copied().filter(|_| !measured.iter().any(inside))
+    }
+
     pub(super) fn mark_profiled(&mut self, index: usize) {
         (self.profiled, self.diagnosed, self.best) = Default::default();
         let (Some(profile), Some(grouping)) = (&self.profile, &self.groups.grouping) else { return };

@@ -125,10 +125,17 @@ impl LaunchesScreen {
                 self.selected = at;
                 Response::none()
             }
-            (None, JumpTo::Profiled) => Response::error_message(format!(
-                "none of these was profiled with ncu; {} shows the command that does",
-                cx.session.key_label(ActionId::Rerun)
-            )),
+            (None, JumpTo::Profiled) => {
+                let outside = self.selected_launch().and_then(|l| cx.report()?.measured_outside(l));
+                let (rerun, whole) = (cx.session.key_label(ActionId::Rerun), cx.session.key_label(ActionId::Narrow));
+                Response::error_message(match outside {
+                    Some(launch) => format!(
+                        "launch {} was measured, outside of the steady state: {whole} shows the whole run",
+                        crate::model::units::format_grouped(i64::from(launch))
+                    ),
+                    None => format!("none of these was profiled with ncu; {rerun} shows the command that does"),
+                })
+            }
             (None, JumpTo::Nth(n)) => Response::error_message(format!("launch number {n} is not in this list")),
             _ => Response::error_message("no launches are listed"),
         }
