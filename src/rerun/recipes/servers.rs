@@ -1,7 +1,7 @@
-//! Recipes for inference servers: vLLM and SGLang, whose recording is started and stopped over HTTP, and TensorRT-LLM,
+//! Recipes for inference servers: vLLM and `sglang`, whose recording is started and stopped over HTTP, and TensorRT-LLM,
 //! which records numbered iterations.
 //!
-//! The options and variables come from vLLM's page on profiling (0.8 to 0.32), SGLang's sources
+//! The options and variables come from vLLM's page on profiling (0.8 to 0.32), `sglang`'s sources
 //! (`srt/entrypoints/http_server.py` and the scheduler's profiler, November 2026) and TensorRT-LLM's performance
 //! analysis (0.19 to 1.3).
 
@@ -24,7 +24,7 @@ pub(super) enum Server {
     /// vLLM before 0.13, traced by PyTorch.
     VllmTorchOld,
     SglangNsys,
-    /// SGLang, traced by PyTorch.
+    /// `sglang`, traced by PyTorch.
     SglangTorch,
     TrtllmNsys,
     /// TensorRT-LLM, traced by PyTorch.

@@ -23,7 +23,7 @@ fn server_line(id: &str) -> Option<&'static str> {
 }
 
 fn program_for(recipe: &Recipe<'_>) -> &'static str {
-    server_line(&recipe.id).unwrap_or("python3 a.py")
+    server_line(recipe.id).unwrap_or("python3 a.py")
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn overrides_pass_through_untouched() {
         "",
     ];
     for recipe in built_in_recipes() {
-        let program = argv(server_line(&recipe.id).unwrap_or("python3 -m pkg.train"));
+        let program = argv(server_line(recipe.id).unwrap_or("python3 -m pkg.train"));
         let program: Vec<String> = program.into_iter().chain(overrides.map(str::to_owned)).collect();
         let range = recipe.needs_range.then(|| "step".to_owned());
         let prepared = recipe.prepare(&Wanted { program, output: "out".into(), range, ..Wanted::default() }).unwrap();

@@ -73,7 +73,7 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
     .with_places(spots.places);
     let finding = if graphs {
         finding.with_actions(&[
-            &format!("Capture more of the step in the {api} graph: what is launched outside it is what the GPU waits for."),
+            &format!("Capture more of the step in the {api} graph: each launch outside of it has host code before it."),
             "Fuse what is left outside, or launch it from another thread.",
         ])
     } else {
