@@ -112,12 +112,19 @@ pub fn duration_marker(group: &GroupRow, duration: i64, columns: usize, theme: &
 pub fn duration_histogram(group: &GroupRow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let stats = &group.stats;
     let Some(histogram) = stats.histogram.filter(|_| stats.count > 1 && stats.max > stats.min) else { return Vec::new() };
+    let (low, high) = (Nanos(stats.min).to_string(), Nanos(stats.max).to_string());
+    if low == high {
+        // A chart would show differences that its own labels cannot tell.
+        let apart = units::format_percent((stats.max - stats.min) as f64 / stats.min.max(1) as f64 * 100.0);
+        let text = format!("all {} took {low}, within {apart}", units::format_count(stats.count, "launch"));
+        return wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect();
+    }
     // Stretch the histogram across the full width.
     let wide: Vec<u64> = (0..columns).map(|x| u64::from(histogram[x * histogram.len() / columns])).collect();
     let mut out = vec![heading_line("durations, log scale", &units::format_count(stats.count, "launch"), columns, theme)];
     out.extend(chart::histogram_lines(&wide, columns, ROWS).into_iter().map(|l| Line::styled(l, theme.style(Role::Bar))));
     let middle = stats.median.map_or_else(String::new, |m| format!("median {}", Nanos::format_ns(m)));
-    out.push(axis_labels(&Nanos(stats.min).to_string(), &middle, &Nanos(stats.max).to_string(), columns, theme));
+    out.push(axis_labels(&low, &middle, &high, columns, theme));
     out
 }
 
@@ -171,6 +178,9 @@ fn over_time(detail: &Detail, group: &GroupRow, columns: usize, theme: &Theme) -
         return Vec::new();
     }
     let (low, high) = (group.stats.min, group.stats.max);
+    if Nanos(low).to_string() == Nanos(high).to_string() {
+        return Vec::new();
+    }
     let mut out = vec![heading_line("over the run", &format!("{} to {}", Nanos(low), Nanos(high)), columns, theme)];
     out.extend(
         chart::extent_lines(&detail.over_time, columns, ROWS, (low, high)).into_iter().map(|l| Line::styled(l, theme.style(Role::Bar))),

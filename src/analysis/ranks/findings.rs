@@ -383,7 +383,7 @@ fn straggler_finding(all: &[Digest], job: &Job, (row, late): (usize, i64), cause
         format!("rank {rank} arrives last at the collectives, and the others wait for it for {}: {because}", format_waited(share, share.min(exposed))),
     )
     .with_gain_basis("what a mean rank waits in collectives for this rank, also by way of others, and no more than the exposed part of its collectives or what this rank computes longer; those at the start of the capture are left out")
-    .with_number("collectives of the others that are not overlapped with compute", (exposed < 1.0).then_some(exposed * 100.0), "%")
+    .with_number("collectives of the others that are not overlapped with compute, without their longest waits", (exposed < 1.0).then_some(exposed * 100.0), "%")
     .with_number("waiting for this rank", late as f64, "ns")
     .with_number("waiting for any rank", total as f64, "ns")
     .with_number("collectives that were matched", job.matches.list.len() as f64 * job.matches.each as f64, "")

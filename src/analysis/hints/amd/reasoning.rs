@@ -90,7 +90,8 @@ fn throughput_lacks(amd: &Amd<'_>) -> String {
         lacks.push("the durations of dispatches".to_owned());
     }
     if !amd.gpu_known() {
-        lacks.push("the name of the GPU".to_owned());
+        let what = if amd.units.is_none() { "the name of the GPU" } else { "the number of XCDs of the GPU" };
+        lacks.push(what.to_owned());
     }
     format!("throughput: not known; the report lacks {}", if lacks.is_empty() { "its peaks".to_owned() } else { lacks.join("; ") })
 }

@@ -123,7 +123,9 @@ impl RerunScreen {
             );
         }
         let Some(plan) = self.plan().filter(|p| !p.commands.is_empty()) else {
-            return Response::error_message("there is no command to run");
+            return Response::error_message(
+                "there is no command, for the reason above; a field can be changed: ⏎ on it, such as another profiler",
+            );
         };
         if plan.commands.iter().any(|c| c.wrapper.is_some()) {
             let save = cx.session.key_label(ActionId::Save);
