@@ -167,6 +167,11 @@ pub fn readable_name(kernel: &Kernel) -> Cow<'_, str> {
     apply_rules(function, kernel.demangled()).map_or(Cow::Borrowed(function), Cow::Owned)
 }
 
+/// Like [`readable_name`], for the name of a function whose template arguments are not known.
+pub fn readable_function(function: &str) -> Cow<'_, str> {
+    apply_rules(function, function).map_or(Cow::Borrowed(function), Cow::Owned)
+}
+
 fn apply_rules(function: &str, demangled: &str) -> Option<String> {
     if WRAPPERS.contains(&function) {
         let Parts { template, .. } = split_name(demangled, function);

@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use super::interrupt;
+use super::scope_args::phase_parts;
 use super::time_window::Between;
 use super::values::kernel_sort_parser;
 use super::values::launch_sort_parser;
@@ -12,6 +13,7 @@ use crate::analysis::select::{self, Selected};
 use crate::analysis::table::Sort;
 use crate::analysis::table::kernels::sort_groups;
 use crate::analysis::table::launches::{LAUNCH, LaunchRow, sort_launches};
+use crate::analysis::triage::Phase;
 use crate::analysis::what_if_curves::Worths;
 use crate::analysis::{GroupBy, Grouping, Paths, kernel_groups, labels};
 use crate::import::{Names, Parts, Wants};
@@ -21,6 +23,7 @@ use crate::model::{Cancel, Kernel, KernelId, Profile};
 use crate::report::document::Renderer;
 use crate::report::output::{BOLD, Cut, has_bold, output, take_cut};
 use crate::report::{self, Format, PageFormat};
+use clap::builder::PossibleValuesParser;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::{BufWriter, IsTerminal, Write};
@@ -46,6 +49,9 @@ pub struct TopArgs {
     /// Only groups whose name contains TEXT (in any case).
     #[arg(long, value_name = "TEXT", alias = "kernel")]
     pub filter: Option<String>,
+    /// Only launches of this phase of the run [default: all of them]; the explorer shows the steady ones first.
+    #[arg(long, value_name = "PHASE", value_parser = PossibleValuesParser::new(Phase::ALL.map(|p| p.1)), conflicts_with_all = ["from", "to"])]
+    pub phase: Option<String>,
     /// Only launches that start on the GPU in this window.
     #[command(flatten)]
     pub between: Between,
@@ -310,14 +316,19 @@ pub fn top(args: &TopArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let between = args.between.to_window().map_err(Failure::usage)?;
     let parts = if between.is_some() { wants_for_grouping(args.by).with(Parts::STARTS) } else { wants_for_grouping(args.by) };
     // The prediction also needs the calls and copies that kernels wait for, and exists only for the whole run.
-    let predicts = format_or_default(args.format) == Format::Json && args.by.is_kernel() && between.is_none();
+    let phase = args.phase.as_deref().and_then(Phase::of);
+    let part = between.is_some() || phase.is_some();
+    let predicts = format_or_default(args.format) == Format::Json && args.by.is_kernel() && !part;
+    let parts = if phase.is_some() { Wants { names: parts.names, ..Wants::TRIAGE } } else { parts };
     let parts = if predicts { Wants { names: parts.names, ..Wants::LAUNCHES }.with(Parts::MEMOPS) } else { parts };
     let profile = interrupt::open_report(&args.file, nsys, parts)?;
-    if between.is_some() {
+    if part {
         require_times(&profile, &args.file)?;
     }
+    let judged = phase.map(|p| phase_parts(&profile, &args.file.display().to_string(), p)).transpose()?;
+    let window = judged.as_ref().map(|j| j.0).or(between);
     let paths = args.by.needs_paths().then(|| Paths::from_profile(&profile));
-    let grouping = Grouping::from_window(&profile, args.by, paths.as_ref(), between);
+    let grouping = Grouping::from_parts(&profile, args.by, paths.as_ref(), window, judged.map(|j| j.1));
     if let Some(why) = grouping.unavailable {
         warn(&profile);
         return Err(Failure::wrong(format!("{}: cannot group by {}: {why}", args.file.display(), args.by.cli_name())));
@@ -328,7 +339,7 @@ pub fn top(args: &TopArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let mut rows = sort_groups(&grouping.rows, &rows, args.sort, args.sort.ascending);
     rows.truncate(args.limit.unwrap_or(usize::MAX));
     warn(&profile);
-    let estimate = if between.is_none() { RunEstimate::from_grouping(&profile, &grouping, paths.as_ref()) } else { None };
+    let estimate = if part { None } else { RunEstimate::from_grouping(&profile, &grouping, paths.as_ref()) };
     if let Some(estimate) = &estimate {
         note(&format!("{}; `--format json` has both for each row (`whole_run`)", estimate.to_sentence()));
     }

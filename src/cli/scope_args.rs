@@ -2,9 +2,10 @@
 
 use super::failure::Failure;
 use super::time_window::Between;
-use crate::analysis::triage::{self, Phase, Scope};
+use crate::analysis::triage::{self, JudgedTime, Phase, Scope};
 use crate::model::{Cancel, Profile};
 use clap::builder::PossibleValuesParser;
+use std::sync::Arc;
 
 /// The part of a run to judge; by default its steady state.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -44,6 +45,18 @@ fn windows_of_ranges(profile: &Profile, file: &str, name: &str) -> Result<Vec<(i
     }
     let near = triage::nearest_range(profile, name).map_or_else(String::new, |n| format!("; did you mean {n:?}?"));
     Err(Failure::wrong(format!("{file}: no range is called {name:?}, or nothing was launched in it{near}; `warpscope ranges` lists them")))
+}
+
+/// Returns the window of a phase, ns, and the parts of it that are judged; an error if the run has no such phase.
+pub fn phase_parts(profile: &Profile, file: &str, phase: Phase) -> Result<((i64, i64), Arc<JudgedTime>), Failure> {
+    let windows = phase_windows(profile, file, phase, None)?;
+    let whole = (windows.iter().map(|w| w.0).min().unwrap_or(0), windows.iter().map(|w| w.1).max().unwrap_or(0));
+    if phase == Phase::Steady
+        && let Some(found) = triage::triage_profile(profile, &Scope::default(), &Cancel::default())
+    {
+        return Ok((whole, Arc::new(found.judged)));
+    }
+    Ok((whole, Arc::new(JudgedTime::from_windows(&windows))))
 }
 
 /// Returns the windows of a phase, ns; an error if the run has no such phase.

@@ -28,6 +28,8 @@ const CURVE: (u16, u16) = (5, 14);
 /// Widths of a size, of the bar that shows a share, and of a category.
 const SIZE: usize = 9;
 const BAR: usize = 8;
+/// Width of the bar in a panel with room for it, and that panel's width.
+const LONG_BAR: (usize, usize) = (24, 100);
 const FOR: usize = 16;
 /// Minimum width to show the segments next to the table.
 pub const WIDE: u16 = 100;
@@ -392,11 +394,12 @@ fn draw_holders(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &M
     let changes = screen.changes.as_ref().map(|c| &c.0);
     let kept = if columns >= 90 || changes.is_some() { SIZE + 2 } else { 0 };
     let heading = if changes.is_some() { "change" } else { "to the end" };
-    let name = columns.saturating_sub(2 + SIZE + 1 + BAR + 1 + kept + FOR);
+    let bars = if columns >= LONG_BAR.1 { LONG_BAR.0 } else { BAR };
+    let name = columns.saturating_sub(2 + SIZE + 1 + bars + 1 + kept + FOR);
     let title = format!(
         "{}{} {}{}{}",
         align_right("bytes", SIZE + 2),
-        align_left("", BAR + 1),
+        align_left("", bars + 1),
         if kept > 0 { align_right(heading, kept) + "  " } else { String::new() },
         align_left("for", FOR - if kept > 0 { 2 } else { 0 }),
         "allocated by"
@@ -414,7 +417,7 @@ fn draw_holders(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &M
             Span::styled(align_left(mark, 2), theme.style(role)),
             Span::styled(format!("{} ", align_right(&format_size(row.bytes), SIZE)), theme.style(Role::Text)),
         ];
-        spans.extend(bar(share, BAR, theme.style(category_role(row.category)), theme));
+        spans.extend(bar(share, bars, theme.style(category_role(row.category)), theme));
         spans.push(Span::raw(" "));
         if let Some(change) = changes.and_then(|c| c.get(at)) {
             let role = match change {

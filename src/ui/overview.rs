@@ -42,6 +42,8 @@ const SHORT_NAME: usize = 16;
 const HINT: usize = 24;
 /// Number of program lines to show.
 const LINES: usize = 3;
+/// Maximum number of kernels above the chart of the steps.
+const BESIDE_STEPS: u16 = 12;
 
 impl ScreenView for OverviewScreen {
     fn draw(&self, frame: &mut Frame<'_>, at: Place, app: &App, view: &mut View, theme: &Theme) {
@@ -108,17 +110,13 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
         let amd = app.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| p.is_amd());
         let sum =
             if triage.devices.len() > 1 { format!("  on {}", units::format_count(triage.devices.len(), "GPU")) } else { String::new() };
-        let title = vec![
-            Span::styled("Kernels", theme.style(Role::Title)),
-            // Name the base, because the time breakdown above gives shares of the whole judged time.
-            Span::styled(format!("  {SHARES}{sum}"), theme.style(Role::Dim)),
-            family_shares(triage, amd, usize::from(list.width).saturating_sub(display_width(SHARES) + sum.len() + 15), theme),
-        ];
+        let all = u16::try_from(triage.kernels.len().min(KERNELS)).unwrap_or(0) + edge;
+        // A chart of the steps says more than further kernels.
+        let few = all.min(BESIDE_STEPS + edge);
         // With the details next to the list, the kernels get the rest of the column; without borders, at most three
         // rows.
-        let all = u16::try_from(triage.kernels.len().min(KERNELS)).unwrap_or(0) + edge;
-        let wanted = if beside && list.height >= all + step_chart::LEAST && step_chart::is_useful(triage) {
-            all
+        let wanted = if beside && list.height >= few + step_chart::LEAST && step_chart::is_useful(triage) {
+            few
         } else if beside {
             list.height
         } else if bordered || list.height > all + 8 {
@@ -126,6 +124,24 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
         } else {
             all
         };
+        let room = usize::from(wanted.min(list.height).saturating_sub(edge));
+        let of_all = if triage.kernels.len() > room {
+            format!("  {room} of {}", units::format_grouped(triage.kernels.len() as u64))
+        } else {
+            String::new()
+        };
+        let title = vec![
+            Span::styled("Kernels", theme.style(Role::Title)),
+            Span::styled(of_all.clone(), theme.style(Role::Dim)),
+            // Name the base, because the time breakdown above gives shares of the whole judged time.
+            Span::styled(format!("  {SHARES}{sum}"), theme.style(Role::Dim)),
+            family_shares(
+                triage,
+                amd,
+                usize::from(list.width).saturating_sub(display_width(SHARES) + sum.len() + of_all.len() + 15),
+                theme,
+            ),
+        ];
         let inner = draw_panel(frame, split_top(&mut list, wanted), title, bordered, theme);
         kernel_lines(frame, inner, report, (triage, listed), screen.selected, view, theme);
         if beside && list.height >= step_chart::LEAST {
@@ -519,7 +535,13 @@ fn kernel_lines(
     };
     let function = |kernel: u32| profile.kernels.get(kernel as usize);
     let listed = || triage.kernels.iter().take(KERNELS).filter_map(|k| Some((k, function(k.0)?)));
-    let hinted = listed().filter_map(|(_, k)| hint(&readable_name(k))).map(display_width).max().map_or(0, |w| w + 2);
+    let hinted = listed()
+        .skip(top)
+        .take(area.height.into())
+        .filter_map(|(_, k)| hint(&readable_name(k)))
+        .map(display_width)
+        .max()
+        .map_or(0, |w| w + 2);
     // If there is no room for the names, drop less important columns first.
     let room = wide.saturating_sub(2 + BAR + 8);
     // A diagnosis says more than a bar.

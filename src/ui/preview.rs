@@ -19,6 +19,8 @@ const ROWS: usize = 3;
 const LISTED: usize = 5;
 /// If removing a kernel would save more than this part of its time, that needs no words.
 const WHOLE_SHARE: f64 = 0.9;
+/// Share of the run from which a kernel is the run.
+const WHOLE_RUN: f64 = 0.9;
 /// Maximum number of headline lines.
 const HEADLINE: usize = 3;
 
@@ -54,7 +56,7 @@ fn of_run(report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Lin
     let worth = group.kernel.zip(hint).and_then(|(kernel, hint)| report.hint_worth(kernel.0, hint.id, hint.gain));
     let worth = worth.unwrap_or_else(|| curve.evaluate_gain(hint.and_then(|h| h.gain)));
     // Without measurements, "99% of the run, at most 98% to gain" tells nothing.
-    if worth.saves.is_none() && worth.launches.is_none() && worth.critical > WHOLE_SHARE * worth.share {
+    if worth.saves.is_none() && worth.launches.is_none() && worth.share > WHOLE_RUN && worth.critical > WHOLE_SHARE * worth.share {
         return Vec::new();
     }
     // In the steady state, the figures are of it, as on the overview: the kernel's part of the run is that of its time.

@@ -372,6 +372,20 @@ fn a_diff_says_how_the_parts_of_the_time_changed() {
     );
 }
 
+/// nsys recorded ranges of ten iterations, torch.profiler only the kernels, of which three repeat: the gate compared one
+/// of the ten with all ten, and passed or failed by the order of the files.
+#[test]
+fn steps_of_another_kind_are_not_compared() {
+    let files = [file("item_loop.sqlite.zst"), file("item_loop.pt.trace.json.gz")];
+    for (before, after) in [(&files[0], &files[1]), (&files[1], &files[0])] {
+        let (code, out, err) = run(&["diff", before, after, "--fail-above", "5%", "--format", "text"]);
+        assert!(code == 0 && err.contains("not of the same kind") && !out.contains("a step"), "{out}{err}");
+    }
+    let (copies, pageable) = (file("pinned_h2d.sqlite.zst"), file("pageable_h2d.sqlite.zst"));
+    let (code, out, _) = run(&["diff", &copies, &pageable, "--format", "text"]);
+    assert!(code == 0 && out.contains("copies exposed: 2.42 ms → 10.2 ms a step"), "{out}");
+}
+
 /// FLOPs of matrix products from their shapes, summed from the trace's own JSON.
 #[test]
 fn operators_have_their_floating_point_work() {

@@ -5,6 +5,7 @@ use super::job_result::{Job, Late, Straggler};
 use super::nccl;
 use super::rank_identity::format_ranges;
 use crate::analysis::labels::cut_label;
+use crate::analysis::readable::readable_function;
 use crate::analysis::triage::finding::{LEAST_SHARE, OUTRANKS_HEALTHY};
 use crate::analysis::triage::text::format_ns;
 use crate::analysis::triage::{Finding, Place, PlaceKind, Sure, Verdict};
@@ -305,7 +306,7 @@ fn late_cause(all: &[Digest], job: &Job, row: usize, late: i64) -> LateCause {
         let text = format!("its GPU computes {} longer than the others, {of}", format_ns(more as f64));
         let work = more_launches(all, member.digest, &peers, more).filter(|_| alike);
         let does_more = work.is_some();
-        let text = if let Some(work) = work { format!("{text}, {work}") } else { text };
+        let text = if let Some(work) = work { format!("{text}: it launches {work}") } else { text };
         return LateCause { why: Late::Compute, more, text, does_more };
     }
     let not = [Verdict::GpuBound.id(), Verdict::CommBound.id(), Verdict::CommExposed.id()];
@@ -335,11 +336,11 @@ fn more_launches(all: &[Digest], own: usize, peers: &[usize], more: i64) -> Opti
     let explains = (kernel.total - ns) as f64 >= BY_KERNELS * more as f64;
     (explains && kernel.count > count).then(|| {
         format!(
-            "{} in {}, which it launches {} times and the others {}",
-            format_ns((kernel.total - ns) as f64),
-            cut_label(&kernel.name, KERNEL),
+            "{} {} times, the others {} ({})",
+            cut_label(&readable_function(&kernel.name), KERNEL),
             format_grouped(kernel.count),
-            if count == 1 { "once".to_owned() } else { format_grouped(count) }
+            if count == 1 { "once".to_owned() } else { format_grouped(count) },
+            format_ns((kernel.total - ns) as f64)
         )
     })
 }

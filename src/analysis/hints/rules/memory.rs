@@ -37,7 +37,7 @@ fn dram_bandwidth(case: &Case<'_>, share: f64) -> Hint {
     };
     // The remedy is to move fewer bytes, and any byte may be avoidable, so device memory does not limit the gain.
     let relief = DemandReduction::bound_only().without_units(&[Unit::Dram]);
-    let hint = Hint::new(Diagnosis::DramBandwidth, (1.0 - share / ATTAINABLE).max(0.0) * Case::binding_weight(share), headline)
+    let mut hint = Hint::new(Diagnosis::DramBandwidth, (1.0 - share / ATTAINABLE).max(0.0) * Case::binding_weight(share), headline)
         .with_gain_basis(format!(
             "device memory at {}, which the best streams reach, instead of {}{}",
             format_share(ATTAINABLE),
@@ -67,6 +67,8 @@ fn dram_bandwidth(case: &Case<'_>, share: f64) -> Hint {
     if near {
         return hint.with_confidence(Sure::Likely);
     }
+    // Without fewer bytes, the best that can be had is the rate that the best streams reach.
+    hint.details.relief = hint.details.relief.with_time_range((share / ATTAINABLE).min(1.0), 1.0);
     hint.with_confidence(Sure::Likely)
         .with_actions(&["keep more loads in flight: more bytes per thread (128-bit loads), unrolled loops, more warps"])
 }

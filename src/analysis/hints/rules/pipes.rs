@@ -28,6 +28,10 @@ pub fn busy_pipe(case: &Case<'_>) -> Option<Hint> {
         Unit::Tensor => DemandReduction::bound_only().without_units(&[Unit::Tensor]),
         _ => DemandReduction::bound_only().without_units(&[Unit::Fma, Unit::Fp64, Unit::Xu]),
     };
+    if hint.id == Diagnosis::Compute && share * 100.0 < AT_LIMIT.value {
+        // Without less work, the best that can be had is a unit that is busy all the time.
+        hint.details.relief = hint.details.relief.with_time_range(share / case.active.max(share), 1.0);
+    }
     let first = case.unit_evidence(unit, Some(at));
     hint.evidence.retain(|e| first.as_ref().is_none_or(|f| f.concept != e.concept));
     hint.evidence.splice(0..0, first);

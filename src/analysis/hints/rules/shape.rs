@@ -133,7 +133,7 @@ pub fn tail_effect(case: &Case<'_>) -> Option<Hint> {
             .with_relief(
                 DemandReduction::bound_only()
                     .with_time(1.0 - stake, 1.2)
-                    .with_floor(1.0 - theory, "full waves need the same time as now without the last one's empty part".to_owned()),
+                    .with_floor(1.0 - theory, "all waves are full then".to_owned()),
             )
             .with_confidence(if measured.is_some() { Sure::Certain } else { Sure::Likely })
             .with_evidence([

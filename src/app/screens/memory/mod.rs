@@ -269,9 +269,11 @@ impl Screen for MemoryScreen {
             }
             ActionId::Open => {
                 let Some(at) = self.cursor_position().1 else { return Some(Response::none()) };
-                // Without work of a GPU, the timeline would be empty.
+                // Without work of a GPU, the timeline would be empty: the places to look at are the end and the peak.
                 if cx.report().is_none_or(|r| !r.has_device_work()) {
-                    return Some(Response::say("this report records memory only: it has no timeline"));
+                    let end = self.whole_curve().map(|c| c.span.1);
+                    self.cursor = end.filter(|_| self.cursor != end);
+                    return Some(self.cursor_moved(cx));
                 }
                 let half = self.whole_curve().map_or(0, |c| (c.span.1 - c.span.0) / 40).max(1);
                 Navigate::TimelineOf {

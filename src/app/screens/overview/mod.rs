@@ -17,7 +17,7 @@ use crate::report::document::Renderer;
 use std::sync::Arc;
 
 /// Maximum number of listed kernels.
-pub const KERNELS: usize = 12;
+pub const KERNELS: usize = 40;
 
 #[derive(Clone, Debug, Default)]
 pub struct OverviewScreen {
