@@ -130,7 +130,7 @@ impl LaunchesScreen {
                 let (rerun, whole) = (cx.session.key_label(ActionId::Rerun), cx.session.key_label(ActionId::Narrow));
                 Response::error_message(match outside {
                     Some(launch) => format!(
-                        "launch {} was measured, outside of the steady state: {whole} shows the whole run",
+                        "launch {} was measured, outside of the shown time: {whole} shows the whole run",
                         crate::model::units::format_grouped(i64::from(launch))
                     ),
                     None => format!("none of these was profiled with ncu; {rerun} shows the command that does"),
