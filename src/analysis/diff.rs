@@ -182,6 +182,11 @@ pub struct Diff {
 }
 
 impl Diff {
+    /// Returns true if the runs share a kernel, perhaps under another name, or have no more than one to compare.
+    pub fn has_common_kernel(&self) -> bool {
+        self.rows.len() < 2 || self.rows.iter().any(|r| matches!(r.fate, Fate::Both | Fate::Renamed))
+    }
+
     /// Change in total duration, in percent; `None` if nothing ran before.
     pub fn total_change_percent(&self) -> Option<f64> {
         (self.totals.0 > 0).then(|| (self.totals.1 - self.totals.0) as f64 / self.totals.0 as f64 * 100.0)

@@ -22,8 +22,7 @@ pub fn compare_lengths(diff: &mut Diff, before: (&Profile, Option<&Triage>), aft
     if alike.is_none() && steps(before.1) && steps(after.1) && !diff.one_isolated {
         diff.caveats.push("the steps of the two runs are not of the same kind, so that the runs are compared as a whole".to_owned());
     }
-    let common = diff.rows.iter().any(|r| matches!(r.fate, Fate::Both | Fate::Renamed));
-    if by.is_kernel() && !common && diff.rows.len() > 1 {
+    if by.is_kernel() && !diff.has_common_kernel() {
         diff.caveats.push("no kernel is in both runs: they may be different programs".to_owned());
     }
     match alike {

@@ -49,13 +49,13 @@ fn windows_of_ranges(profile: &Profile, file: &str, name: &str) -> Result<Vec<(i
 
 /// Returns the window of a phase, ns, and the parts of it that are judged; an error if the run has no such phase.
 pub fn phase_parts(profile: &Profile, file: &str, phase: Phase) -> Result<((i64, i64), Arc<JudgedTime>), Failure> {
-    let windows = phase_windows(profile, file, phase, None)?;
-    let whole = (windows.iter().map(|w| w.0).min().unwrap_or(0), windows.iter().map(|w| w.1).max().unwrap_or(0));
     if phase == Phase::Steady
         && let Some(found) = triage::triage_profile(profile, &Scope::default(), &Cancel::default())
     {
-        return Ok((whole, Arc::new(found.judged)));
+        return Ok((found.window, Arc::new(found.judged)));
     }
+    let windows = phase_windows(profile, file, phase, None)?;
+    let whole = (windows.iter().map(|w| w.0).min().unwrap_or(0), windows.iter().map(|w| w.1).max().unwrap_or(0));
     Ok((whole, Arc::new(JudgedTime::from_windows(&windows))))
 }
 

@@ -94,8 +94,8 @@ fn header_lines(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -
     let mut second = Vec::new();
     if let Some(diff) = &screen.diff {
         // The main result of a comparison is the step time.
-        let common = diff.rows.iter().any(|r| matches!(r.fate, Fate::Both | Fate::Renamed));
-        if !common && diff.rows.len() > 1 {
+        let common = diff.has_common_kernel();
+        if !common {
             second.push(part(0, vec![Span::styled("no kernel is in both runs", theme.style(Role::Warn))]));
         }
         if let Some(StepTimes { name: what, before: was, after: is }) = diff_sides::step_times(app, screen) {

@@ -372,6 +372,20 @@ fn a_diff_says_how_the_parts_of_the_time_changed() {
     );
 }
 
+#[test]
+fn the_kernels_of_a_phase_are_those_of_the_explorer() {
+    let report = file("item_loop.sqlite.zst");
+    let count = |args: &[&str]| {
+        let (code, out, err) = run(&[&["top", &report, "--format", "json"], args].concat());
+        let json: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(code, 0, "{err}");
+        json["rows"][0]["count"].as_u64()
+    };
+    assert_eq!((count(&[]), count(&["--phase", "steady"])), (Some(300), Some(290)), "the first of 30 steps is the warm-up");
+    let (code, _, err) = run(&["top", &report, "--phase", "ending"]);
+    assert!(code == 2 && err.contains("no ending was found"), "{err}");
+}
+
 /// nsys recorded ranges of ten iterations, torch.profiler only the kernels, of which three repeat: the gate compared one
 /// of the ten with all ten, and passed or failed by the order of the files.
 #[test]
