@@ -111,6 +111,9 @@ pub struct RerunArgs {
     /// Compare results (.ncu-rep, CSV, or what rocprofv3 wrote; several in the order of the commands) with what is selected, instead of printing the command.
     #[arg(long, value_name = "RESULT", num_args = 1.., help_heading = "Output")]
     pub verify: Vec<PathBuf>,
+    /// Print no command, and exit with 1, if one may profile another launch than the chosen one.
+    #[arg(long, conflicts_with = "verify", help_heading = "Output")]
+    pub exact: bool,
     /// Output format [default: text on a terminal, else shell].
     #[arg(long, help_heading = "Output")]
     pub format: Option<RerunFormat>,
@@ -159,6 +162,10 @@ pub fn print_rerun(args: &RerunArgs, nsys: Option<PathBuf>) -> Result<(), Failur
     let plan = rerun::plan(&profile, &target, &options).map_err(|e| Failure::wrong(format!("{}: {e}", args.file.display())))?;
     if !args.verify.is_empty() {
         return verify_results(&plan, &args.verify);
+    }
+    if let Some(command) = plan.commands.iter().find(|c| args.exact && !c.is_exact()) {
+        let because = command.warnings.iter().find(|w| w.inexact).map_or_else(String::new, |w| format!(": {}", w.to_sentence()));
+        return Err(Failure::found(format!("{}: the command is not exact{because}", args.file.display())));
     }
     let terminal = std::io::stdout().is_terminal();
     let format = args.format.unwrap_or(if terminal { RerunFormat::Text } else { RerunFormat::Shell });

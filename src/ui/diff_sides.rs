@@ -5,7 +5,7 @@ use super::panel::{Panel, draw_lines, split_top};
 use super::preview::paired_histograms;
 use super::text::{align_left, align_right, wrap_text};
 use super::widgets::gauges::FIGURES as MEASURED;
-use super::widgets::{change_bar, family_swatch, severity_glyph};
+use super::widgets::{change_bar, family_swatch, finding_glyph, severity_glyph};
 use super::{Role, Theme, time_breakdown};
 use crate::analysis::diff::{DiffRow, Fate, Side};
 use crate::analysis::hint_outcome::Outcome;
@@ -135,7 +135,7 @@ pub fn draw_times(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScr
         let mut spans = vec![Span::styled(align_left(word, WORD), dim)];
         let mut used = WORD;
         for finding in &triage.findings {
-            let (mark, role) = severity_glyph(finding.severity);
+            let (mark, role) = finding_glyph(finding);
             let text = format!("{mark} {} {}  ", finding.id.id(), finding.share_text());
             used += display_width(&text);
             if used > columns {

@@ -6,7 +6,7 @@ pub const GLOSSARY: &[(&str, &str)] = &[
     ("◇", "metrics of a similar launch: same kernel, grid and block, but which of several identical launches ncu measured is unknown"),
     (
         "▲",
-        "a finding with 30% of the run at stake, or a hint with 30% of the kernel's time and 5% of a recorded run; in a comparison, worse by more than chance; in a column header, sorted upwards",
+        "a finding with 30% of the run at stake (red, or yellow if the cause is only possible), or a hint with 30% of the kernel's time and 5% of a recorded run; in a comparison, worse by more than chance; in a column header, sorted upwards",
     ),
     ("△", "a finding with 10% of the run at stake, or a hint with 10% of the kernel's time and 1% of the run"),
     ("·", "a finding or a hint with less at stake; in the checklist, not needed"),

@@ -4,7 +4,7 @@
 use super::panel::{Panel, draw_lines, split_top};
 use super::text::{align_left, align_right, bar, wrap_text};
 use super::widgets::gauges::{FIGURES, at_limit};
-use super::widgets::{family_swatch, gauge, severity_glyph};
+use super::widgets::{family_swatch, finding_glyph, gauge, severity_glyph};
 use super::{Role, Theme};
 use crate::analysis::hints::{Diagnosis, Severity};
 use crate::analysis::labels::{cut_end, cut_middle, display_width};
@@ -220,7 +220,7 @@ pub fn finding_lines(triage: &Triage, columns: usize, whole: bool, theme: &Theme
     const LEAD: usize = 28;
     let room = columns.saturating_sub(LEAD);
     let rows = |f: &crate::analysis::triage::Finding| {
-        let (mark, role) = severity_glyph(f.severity);
+        let (mark, role) = finding_glyph(f);
         let text = escape_unsafe(&f.headline);
         let text = if whole { wrap_text(&text, room) } else { vec![cut_end(&text, room)] };
         let lead = vec![

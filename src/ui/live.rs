@@ -4,7 +4,7 @@ use super::live_measured;
 use super::panel::{Panel, draw_lines, draw_message, fits_borders, split_top};
 use super::text::{align_left, align_right, bar, wrap_text};
 use super::widgets::stacked_bar::{Share, share_legend, stacked_bar};
-use super::widgets::{highlight_row, hint_badge, severity_glyph, share_sparkline};
+use super::widgets::{finding_glyph, highlight_row, hint_badge, share_sparkline};
 use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, cut_middle, display_width};
 use crate::analysis::live::{KernelNow, Live};
@@ -200,7 +200,7 @@ fn draw_verdict(frame: &mut Frame<'_>, area: Rect, live: &Live, bordered: bool, 
     let finding = triage.verdict();
     let mut title = vec![Span::styled("What limits it", theme.style(Role::Title))];
     if let Some(f) = finding {
-        let (glyph, role) = severity_glyph(f.severity);
+        let (glyph, role) = finding_glyph(f);
         title = vec![Span::styled(format!("{glyph} {}", f.id.id()), theme.style(role))];
         if f.severity != Severity::Healthy && f.stake > 0.0 {
             title.push(Span::styled(format!("  up to {}", units::format_whole_percent(f.gain_percent())), theme.style(Role::Title)));

@@ -6,7 +6,7 @@ use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, bar, wrap_text};
 use super::view::View;
-use super::widgets::severity_glyph;
+use super::widgets::{finding_glyph, severity_glyph};
 use super::{Role, Theme, chart};
 use crate::analysis::labels::{cut_end, cut_middle, display_width};
 use crate::analysis::memory::{Category, DeviceUsage, MemoryVerdict, StepBasis, device_segments, sites};
@@ -136,7 +136,7 @@ fn other_devices(known: &MemoryView, app: &App) -> String {
 fn finding_lines(device: &DeviceUsage, columns: usize, most: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     let (mark, role) = match (device.findings.first(), device.ledger.times.is_empty()) {
-        (Some(finding), _) => severity_glyph(finding.severity),
+        (Some(finding), _) => finding_glyph(finding),
         (None, false) => ("✓", Role::Good),
         (None, true) => ("·", Role::Dim),
     };
@@ -144,7 +144,7 @@ fn finding_lines(device: &DeviceUsage, columns: usize, most: usize, theme: &Them
         out.push(Line::styled(format!("{} {line}", if at == 0 { mark } else { " " }), theme.style(role)));
     }
     for finding in device.findings.iter().skip(1) {
-        let (mark, role) = severity_glyph(finding.severity);
+        let (mark, role) = finding_glyph(finding);
         let text = format!("{mark} {}: {}", finding.id.id(), escape_unsafe(&finding.headline));
         out.push(Line::styled(cut_end(&text, columns), theme.style(role)));
     }

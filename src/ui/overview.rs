@@ -5,7 +5,7 @@ use super::screens::{Place, ScreenView};
 use super::step_chart;
 use super::text::{align_left, align_right, bar, fit_parts, part, wrap_text};
 use super::view::View;
-use super::widgets::severity_glyph;
+use super::widgets::{finding_glyph, severity_glyph};
 use super::{Role, Theme};
 use crate::analysis::Family;
 use crate::analysis::hints::KernelLead;
@@ -205,7 +205,7 @@ fn draw_selected(
     let led = lead.filter(|_| own.is_none()).map(|lead| match lead {
         Lead::Straggler(s) => {
             let lines = detail_lines(s.finding, (triage.origin(), triage.base), None, columns, theme);
-            (severity_glyph(s.finding.severity), s.finding.id.id(), lines)
+            (finding_glyph(&s.finding), s.finding.id.id(), lines)
         }
         Lead::Kernel(lead) => {
             let at = triage.kernels.iter().find(|k| {
@@ -229,7 +229,7 @@ fn draw_selected(
         let text = kernel_details(app, report, triage, *kernel, usize::from(inner.width), theme);
         draw_lines(frame, inner, text);
     } else if let Some(finding) = own.and_then(|at| triage.findings.get(at)).or_else(|| triage.findings.first()) {
-        let (glyph, role) = severity_glyph(finding.severity);
+        let (glyph, role) = finding_glyph(finding);
         let title = vec![Span::styled(format!("{glyph} {}", finding.id.id()), theme.style(role))];
         let inner = draw_panel(frame, area, title, bordered, theme);
         let mut text = detail_lines(finding, (triage.origin(), triage.base), app.session.straggler(), usize::from(inner.width), theme);
@@ -384,7 +384,7 @@ fn draw_verdict(
     };
     if let Some(Lead::Straggler(Straggler { finding, .. })) = lead {
         let gain = format!("  up to {} of the judged time", units::format_whole_percent(finding.gain_percent()));
-        let title = (severity_glyph(finding.severity), finding.id.id().to_owned(), gain, finding.sure.as_str());
+        let title = (finding_glyph(finding), finding.id.id().to_owned(), gain, finding.sure.as_str());
         return draw_lead(frame, rest, title, beside(finding.headline.clone()), (columns, bordered), theme);
     }
     if let Some(Lead::Kernel(KernelLead { kernel, hint, gain })) = lead {
@@ -392,7 +392,7 @@ fn draw_verdict(
         let title = (severity_glyph(hint.severity), hint.id.id().to_owned(), gain, "measured");
         return draw_lead(frame, rest, title, beside(format!("{kernel}: {}", hint.headline)), (columns, bordered), theme);
     }
-    let (glyph, role) = severity_glyph(finding.severity);
+    let (glyph, role) = finding_glyph(finding);
     let healthy = finding.severity == Severity::Healthy || finding.stake == 0.0 || finding.id == Verdict::GpuBound;
     let gain =
         if healthy { String::new() } else { format!("  up to {} of {}", units::format_whole_percent(finding.gain_percent()), triage.base) };
@@ -438,12 +438,12 @@ fn finding_rows(
     theme: &Theme,
 ) {
     // Severity, name, share, certainty and sentence of each row.
-    let own = triage.findings.iter().map(|f| (f.severity, f.id.id(), f.share_text(), f.sure.as_str(), f.headline.clone()));
+    let own = triage.findings.iter().map(|f| (finding_glyph(f), f.id.id(), f.share_text(), f.sure.as_str(), f.headline.clone()));
     let first = lead.map(|lead| match lead {
-        Lead::Straggler(Straggler { finding: f, .. }) => (f.severity, f.id.id(), f.share_text(), f.sure.as_str(), f.headline.clone()),
+        Lead::Straggler(Straggler { finding: f, .. }) => (finding_glyph(f), f.id.id(), f.share_text(), f.sure.as_str(), f.headline.clone()),
         Lead::Kernel(KernelLead { kernel, hint, gain }) => {
             let share = units::format_whole_percent(gain * 100.0);
-            (hint.severity, hint.id.id(), share, "measured", format!("{kernel}: {}", hint.headline))
+            (severity_glyph(hint.severity), hint.id.id(), share, "measured", format!("{kernel}: {}", hint.headline))
         }
     });
     let rows: Vec<_> = first.into_iter().chain(own).collect();
@@ -452,8 +452,8 @@ fn finding_rows(
         return;
     }
     let top = view.scroll_to("overview", selected.min(rows.len() - 1), rows.len(), area.height.into());
-    for (y, (at, (severity, name, share, sure, headline))) in (0..area.height).zip(rows.iter().enumerate().skip(top)) {
-        let (glyph, role) = severity_glyph(*severity);
+    for (y, (at, (badge, name, share, sure, headline))) in (0..area.height).zip(rows.iter().enumerate().skip(top)) {
+        let (glyph, role) = *badge;
         let room = usize::from(area.width).saturating_sub(3 + 2 + 19 + 6 + 2);
         // The first letters of a sentence are meaningless: show the confidence instead.
         let tail = if room >= SENTENCE { cut_end(&escape_unsafe(headline), room) } else { (*sure).to_owned() };

@@ -131,6 +131,18 @@ fn one_slow_call_is_no_rate() {
     });
     assert_eq!(first(&slow), "launch-bound");
     assert_eq!(slow.findings[0].sure, Sure::Certain);
+    // Idle time is told apart by what the host does: in the call, or in the program's own code between calls.
+    let between = |t: &Triage| {
+        let first = t.findings.first().filter(|f| f.id == Verdict::LaunchBound).unwrap();
+        let number = |part: &str| first.evidence.iter().find(|e| e.name.contains(part)).unwrap().value;
+        number("between calls") / number("idle while launching")
+    };
+    assert!(between(&slow) < 0.2 && slow.findings[0].headline.contains("most of it in the calls"), "{:?}", slow.findings[0]);
+    let apart = run(&|r, _| {
+        r.pause(90.0);
+        r.launch("usual", 5.0, 3.0, 500);
+    });
+    assert!(between(&apart) > 0.6 && apart.findings[0].headline.contains("most of it between the calls"), "{:?}", apart.findings[0]);
 }
 
 /// The first launch of a kernel is slow because it loads the code. It is ignored at the start of a run, and not taken

@@ -217,3 +217,17 @@ fn the_real_ncu_knows_the_options_when_it_is_there() {
         assert!(help.contains(&option), "{option} is not an option of {}", ncu.display());
     }
 }
+
+/// A script that asks for an exact command gets none that may select another launch.
+#[test]
+fn exact_prints_a_command_or_fails() {
+    let exact = ok(&["rerun", &path("single"), "--launch", "22", "--exact"]);
+    assert!(exact.starts_with("ncu ") && exact.contains("--launch-skip 5"), "{exact}");
+    // This recording was opened while the program ran.
+    let late = root().join("fixtures/trace/server_moments.wstrace.zst").to_string_lossy().into_owned();
+    let (code, out, err) = run(&["rerun", &late, "--launch", "5", "--exact"]);
+    assert_eq!((code, out.as_str()), (1, ""), "{err}");
+    assert!(err.contains("not exact: ") && !err.contains("--launch-skip"), "{err}");
+    let (code, out, _) = run(&["rerun", &late, "--launch", "5"]);
+    assert!(code == 0 && out.contains("--launch-skip"), "{out}");
+}

@@ -88,6 +88,7 @@ impl<'a> Gaps<'a> {
         }
         for piece in &mut *out {
             (piece.start, piece.end) = (piece.start.max(gap.start), piece.end.min(gap.end));
+            piece.between = piece.between.min(piece.end - piece.start);
         }
         out.retain(|p| p.start < p.end);
     }
@@ -114,7 +115,7 @@ impl<'a> Gaps<'a> {
 
     fn classify_gap(&mut self, gap: &Gap, out: &mut Vec<Piece>) {
         out.clear();
-        let whole = |cause, lane| Piece { start: gap.start, end: gap.end, cause, at: gap.start, lane, name: None };
+        let whole = |cause, lane| Piece { start: gap.start, end: gap.end, cause, at: gap.start, lane, name: None, between: 0 };
         // A migration has no call: it is triggered by touching a page.
         if gap.next.and_then(|op| self.ops.mem_of(&op)).is_some_and(|m| CopyClass::from_mem_op(&m) == CopyClass::Unified) {
             out.push(whole(Cause::Paging, None));
@@ -169,8 +170,8 @@ impl<'a> Gaps<'a> {
             };
             let begun = call.end.max(until).saturating_add(UNDER_WAY_NS).min(gap.end);
             let name = sync.filter(|_| cause == Cause::Sync).and_then(|s| s.1);
-            push(out, Piece { start: until, end: begun, cause, at: call.start, lane: Some(lane_id), name });
-            push(out, Piece { start: begun, end: gap.end, cause: Cause::Queued, at: call.start, lane: Some(lane_id), name: None });
+            push(out, Piece { start: until, end: begun, cause, at: call.start, lane: Some(lane_id), name, between: 0 });
+            push(out, Piece { start: begun, at: call.start, ..whole(Cause::Queued, Some(lane_id)) });
         }
         look.reclassify_loads(gap, out);
         if copy {
@@ -189,6 +190,7 @@ fn push(out: &mut Vec<Piece>, piece: Piece) {
     match out.last_mut() {
         Some(last) if last.cause == piece.cause && last.lane == piece.lane && last.name == piece.name && last.end == piece.start => {
             last.end = piece.end;
+            last.between += piece.between;
         }
         _ => out.push(piece),
     }
@@ -223,7 +225,7 @@ impl Look<'_> {
                 _ if outer.end.saturating_sub(outer.start) <= CLOSE_NS => Cause::Launch,
                 _ => Cause::OtherCall,
             };
-            push(out, Piece { start: at, end, cause, at: outer.start, lane: Some(self.lane_id), name: outer.name });
+            push(out, Piece { start: at, end, cause, at: outer.start, lane: Some(self.lane_id), name: outer.name, between: 0 });
             at = at.max(end);
             // Do not pass a call that extends beyond the gap; otherwise, its nested calls would be walked again for
             // every gap.
@@ -237,7 +239,7 @@ impl Look<'_> {
 
     /// Classifies the time between two calls; `begins` is the start of the next call.
     fn classify_between_calls(&self, lane: &Lane, walk: &Walk, (from, to): (i64, i64), begins: i64, out: &mut Vec<Piece>) {
-        let piece = |start, end, cause, name| Piece { start, end, cause, at: start, lane: Some(self.lane_id), name };
+        let piece = |start, end, cause, name| Piece { start, end, cause, at: start, lane: Some(self.lane_id), name, between: 0 };
         if walk.capturing {
             push(out, piece(from, to, Cause::Graph, None));
             return;
@@ -249,7 +251,7 @@ impl Look<'_> {
             return;
         }
         if walk.end.is_some_and(|end| begins.saturating_sub(end) <= CLOSE_NS) {
-            push(out, piece(from, to, Cause::Launch, None));
+            push(out, Piece { between: to - from, ..piece(from, to, Cause::Launch, None) });
             return;
         }
         // The thread worked or waited, perhaps for another thread that launches work in the meantime.

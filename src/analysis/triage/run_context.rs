@@ -324,6 +324,13 @@ impl<'a> RunContext<'a> {
         (self.idle.get(cause) - self.single.iter().filter(|s| s.cause == cause).map(|s| s.ns).sum::<i64>()).max(0)
     }
 
+    /// Recurring idle time with [`Cause::Launch`] in which the thread was between calls, ns: the program's own code
+    /// rather than the driver.
+    pub fn between_launches(&self) -> i64 {
+        let of_single = self.single.iter().filter(|s| s.cause == Cause::Launch).flat_map(|s| &s.gaps).map(|g| g.1.between).sum::<i64>();
+        (self.spreads.between_calls(Cause::Launch) - of_single).clamp(0, self.recurring_idle(Cause::Launch))
+    }
+
     /// Idle time after synchronizations that would remain even without the waits, ns. Without them, host and GPU would
     /// work concurrently, which can hide at most as much idle time as the GPU is busy. Zero if most waits belong to
     /// copies, because the idle time is then attributed to the copies.

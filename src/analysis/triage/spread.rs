@@ -27,6 +27,8 @@ const STEPS: usize = 8;
 pub struct Spread {
     pub gaps: u64,
     pub ns: i64,
+    /// Part of it in which the thread was between calls, ns.
+    between: i64,
     /// The two largest gaps, with the longest piece of each.
     top: [Option<(i64, Piece)>; 2],
 }
@@ -78,7 +80,9 @@ impl Spreads {
         for cause in Cause::ALL.into_iter().filter(|c| sums.get(*c) > 0) {
             let longest = pieces.iter().filter(|p| p.cause == cause).max_by_key(|p| p.end - p.start);
             if let Some(piece) = longest {
-                self.0.entry((unit, cause)).or_default().add(sums.get(cause), *piece);
+                let spread = self.0.entry((unit, cause)).or_default();
+                spread.add(sums.get(cause), *piece);
+                spread.between += pieces.iter().filter(|p| p.cause == cause).map(|p| p.between).sum::<i64>();
             }
         }
     }
@@ -86,6 +90,11 @@ impl Spreads {
     /// Returns the number of gaps and the longest gap, ns, over all devices.
     pub fn gap_stats(&self, cause: Cause) -> (u64, i64) {
         self.0.iter().filter(|((_, c), _)| *c == cause).fold((0, 0), |(n, longest), (_, s)| (n + s.gaps, longest.max(s.longest_gap())))
+    }
+
+    /// Idle time with a cause in which the thread was between calls, ns, over all devices.
+    pub fn between_calls(&self, cause: Cause) -> i64 {
+        self.0.iter().filter(|((_, c), _)| *c == cause).map(|(_, s)| s.between).sum()
     }
 
     /// Returns the length of the only gap that accounts for most of the idle time with a cause, ns. Unlike
@@ -137,7 +146,7 @@ mod tests {
         let single = |gaps: &[i64], cause, steps| {
             let mut all = Spreads::default();
             for &ns in gaps {
-                all.add_gap(0, &[Piece { start: 0, end: ns * 10_000, cause, at: 0, lane: None, name: None }]);
+                all.add_gap(0, &[Piece { start: 0, end: ns * 10_000, cause, at: 0, lane: None, name: None, between: 0 }]);
             }
             all.outlier_gaps(steps).first().map_or(0, |s| s.gaps.len())
         };
@@ -161,7 +170,7 @@ mod tests {
         let mut all = Spreads::default();
         for unit in 0..8 {
             for ns in [900_000, 10_000, 10_000, 10_000] {
-                all.add_gap(unit, &[Piece { start: 0, end: ns, cause: Cause::Alloc, at: 0, lane: None, name: None }]);
+                all.add_gap(unit, &[Piece { start: 0, end: ns, cause: Cause::Alloc, at: 0, lane: None, name: None, between: 0 }]);
             }
         }
         let found = all.outlier_gaps(0);

@@ -163,7 +163,7 @@ impl Cause {
     /// Description of the host's activity.
     pub fn as_text(self) -> &'static str {
         match self {
-            Self::Sync => "returning from a synchronization",
+            Self::Sync => "in a synchronization, or just back from one",
             Self::Launch => "launching kernels",
             Self::CopyCall => "issuing memcpys and memsets",
             Self::Compute => "computing",

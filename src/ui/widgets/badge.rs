@@ -1,6 +1,7 @@
 //! Badges for severities and diagnoses; the glyphs are distinct even without colors.
 
 use super::super::{Role, Theme};
+use crate::analysis::finding::{Finding, FindingId, Sure};
 use crate::analysis::hints::{Diagnosis, Severity};
 use crate::ui::text::align_left;
 use ratatui::text::Span;
@@ -12,6 +13,14 @@ pub fn severity_glyph(severity: Severity) -> (&'static str, Role) {
         Severity::Low => ("·", Role::Dim),
         Severity::Medium => ("△", Role::Warn),
         Severity::High => ("▲", Role::Bad),
+    }
+}
+
+/// Glyph and color of a finding. The color of a problem that is only possible is that of a warning.
+pub fn finding_glyph<I: FindingId>(finding: &Finding<I>) -> (&'static str, Role) {
+    match severity_glyph(finding.severity) {
+        (glyph, Role::Bad) if finding.sure == Sure::Possible => (glyph, Role::Warn),
+        other => other,
     }
 }
 

@@ -15,7 +15,7 @@ pub mod stacked_bar;
 pub mod swatch;
 pub mod theme_sample;
 
-pub use badge::{hint_badge, severity_glyph};
+pub use badge::{finding_glyph, hint_badge, severity_glyph};
 pub use blanks::normalize_blanks;
 pub use delta::change_bar;
 pub use filter::filter_part;

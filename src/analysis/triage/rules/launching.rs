@@ -22,6 +22,8 @@ const SURE_BELOW_NS: f64 = 30_000.0;
 
 /// Minimum number of launches for more than a possible finding; with fewer, a single slow call can distort the rate.
 const FEW: u64 = 50;
+/// Share of the idle time from which it is called most of it.
+const MOST: f64 = 0.6;
 /// Share of the idle time before loads below which the time inside module calls is stated.
 const IN_CALLS: f64 = 0.5;
 
@@ -47,11 +49,18 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
     let spots = places::locate_idle(case, &[Cause::Launch]);
     let at = if spots.lines { spots.main_place_text().trim_end_matches(',').to_owned() } else { String::new() };
     let launcher = case.host_time.main_launcher();
+    let between = case.between_launches();
+    let part = match between as f64 / (idle - late).max(1) as f64 {
+        _ if idle == late => "",
+        p if p >= MOST => ", most of it between the calls",
+        p if p <= 1.0 - MOST => ", most of it in the calls and on the way to the GPU",
+        _ => ", half of it between the calls",
+    };
     let finding = Finding::new(
         Verdict::LaunchBound,
         share,
         format!(
-            "the host cannot launch as fast as the GPU works{at}: idle for {} of {base} while the host makes {} launch calls per second, {} of idle time for each{}",
+            "the host cannot launch as fast as the GPU works{at}: idle for {} of {base} while the host makes {} launch calls per second, {} of idle time for each{part}{}",
             format_share(share),
             units::format_grouped(rate.round() as i64),
             format_ns(each),
@@ -60,6 +69,7 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
     )
     .with_gain_basis("the idle time in which the launching thread was in launch calls or between close ones; with graphs or fewer kernels, it drops to nearly zero")
     .with_number("idle while launching, without outliers and copies", idle as f64, "ns")
+    .with_number("of it between calls, in the program's own code", (idle > late).then_some(between as f64), "ns")
     .with_number("of it after waits, beyond the time for which the GPU was busy", (late > 0).then_some(late as f64), "ns")
     .with_number("times that the GPU ran out of work", gaps as f64, "")
     .with_number("the longest of them", longest as f64, "ns")
