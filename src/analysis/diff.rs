@@ -3,7 +3,7 @@
 use super::fuzzy::name_similarity;
 use super::hint_outcome::{Promise, predicted_gains};
 use super::workload_match::{Durations, Work, WorkChange, compare_durations, launch_durations};
-use super::{GroupBy, GroupRow, Grouping, Paths};
+use super::{Family, GroupBy, GroupRow, Grouping, Paths};
 use crate::model::Profile;
 use std::collections::BTreeMap;
 
@@ -43,11 +43,20 @@ pub struct Side {
     pub avg: f64,
     /// Median duration in ns.
     pub median: Option<f64>,
+    /// True for collectives, whose durations include waiting for other ranks.
+    pub collective: bool,
 }
 
 impl From<&GroupRow> for Side {
     fn from(r: &GroupRow) -> Self {
-        Self { name: r.name.clone(), count: r.stats.count, total: r.stats.total, avg: r.stats.avg, median: r.stats.median }
+        Self {
+            name: r.name.clone(),
+            count: r.stats.count,
+            total: r.stats.total,
+            avg: r.stats.avg,
+            median: r.stats.median,
+            collective: r.family == Family::Nccl,
+        }
     }
 }
 
@@ -185,6 +194,15 @@ impl Diff {
     /// Returns true if the runs share a kernel, perhaps under another name, or have no more than one to compare.
     pub fn has_common_kernel(&self) -> bool {
         self.rows.len() < 2 || self.rows.iter().any(|r| matches!(r.fate, Fate::Both | Fate::Renamed))
+    }
+
+    /// Time in collectives in each run, ns: per step if the runs have different numbers of steps, otherwise in total.
+    pub fn collective_times(&self) -> (f64, f64) {
+        let is = |side: &Option<Side>| side.as_ref().is_some_and(|s| s.collective);
+        let rows = self.rows.iter().filter(|r| is(&r.before) || is(&r.after));
+        let total = |side: &Option<Side>| side.as_ref().map_or(0.0, |s| s.total as f64);
+        rows.map(|r| r.step.map_or((total(&r.before), total(&r.after)), |s| (s.before, s.after)))
+            .fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
     /// Change in total duration, in percent; `None` if nothing ran before.

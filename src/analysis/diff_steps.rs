@@ -105,7 +105,7 @@ mod tests {
     fn row(name: &str, counts: (u64, u64), each: f64) -> DiffRow {
         let side = |count: u64| {
             let total = i64::try_from(count).unwrap() * 1_000;
-            Some(Side { name: name.to_owned(), count, total, avg: 1_000.0, median: Some(1_000.0) })
+            Some(Side { name: name.to_owned(), count, total, avg: 1_000.0, median: Some(1_000.0), collective: false })
         };
         let (before, after) = (side(counts.0), side(counts.1));
         DiffRow { fate: Fate::Both, before, after, p: None, work: Work::Same, each: Some(each), promise: None, step: None }

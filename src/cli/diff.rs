@@ -30,7 +30,7 @@ pub struct DiffArgs {
     /// Only groups whose name contains TEXT (in any case).
     #[arg(long, value_name = "TEXT")]
     pub filter: Option<String>,
-    /// Exit with code 1 if the kernel time, or the time of a step, grew by more than PCT percent. Both reports are
+    /// Exit with code 1 if the time of the kernels without collectives, or of a step, grew by more than PCT percent. Both reports are
     /// timelines, or both of counters: another pair is refused.
     #[arg(long, value_name = "PCT", value_parser = parse_percent)]
     pub fail_above: Option<f64>,
@@ -103,10 +103,16 @@ pub fn print_diff(args: &DiffArgs, nsys: Option<PathBuf>) -> Result<(), Failure>
     })?;
     let Some(most) = args.fail_above else { return Ok(()) };
     // Totals of runs of different length are of different amounts of work: compare those of a step, if there are any.
-    let kernel_time = match found.step_totals {
-        Some((was, is)) => (was > 0.0).then(|| ("kernel time a step", (is - was) / was * 100.0)),
-        None => found.total_change_percent().map(|percent| ("kernel time", percent)),
+    // A collective takes longer because another rank is late, too: what ranks wait for each other is in the steps.
+    let ((was, is), collectives) = (found.step_totals.unwrap_or((found.totals.0 as f64, found.totals.1 as f64)), found.collective_times());
+    let (was, is) = (was - collectives.0, is - collectives.1);
+    let what = match (found.step_totals.is_some(), collectives == (0.0, 0.0)) {
+        (true, true) => "kernel time a step",
+        (true, false) => "kernel time a step without collectives",
+        (false, true) => "kernel time",
+        (false, false) => "kernel time without collectives",
     };
+    let kernel_time = (was > 0.0).then(|| (what, (is - was) / was * 100.0));
     let steps = judged.and_then(|(was, is)| StepTimes::of_runs(was, is));
     let step = steps.filter(|t| t.before > 0).map(|t| ("the time of a step", (t.after - t.before) as f64 / t.before as f64 * 100.0));
     let compared: Vec<(&str, f64)> = step.into_iter().chain(kernel_time).collect();

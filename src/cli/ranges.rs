@@ -45,8 +45,15 @@ pub fn print_ranges(args: &RangesArgs, nsys: Option<PathBuf>) -> Result<(), Fail
         )));
     }
     let rows = report::ranges::listed_nodes(&tree, args.depth, args.filter.as_deref().unwrap_or_default());
-    print::to_stdout(|out| match print::format_or_default(args.format) {
+    let format = print::format_or_default(args.format);
+    print::to_stdout(|out| match format {
         Format::Json => report::ranges::write_json(out, &profile, &tree, &rows),
         format => report::ranges::print_rows(out, &profile, &tree, &rows, format, print::terminal_width()),
-    })
+    })?;
+    if format != Format::Json
+        && let Some(text) = tree.outside_text()
+    {
+        print::note(&text);
+    }
+    Ok(())
 }

@@ -3,8 +3,7 @@
 use super::failure::{Failure, UNREADABLE};
 use super::values::word_parser;
 use super::{interrupt, print};
-use crate::analysis::ranks::OF_JOBS;
-use crate::analysis::ranks::{self, build_digests, build_job};
+use crate::analysis::ranks::{self, ACROSS_RANKS, Job, OF_JOBS, build_digests, build_job};
 use crate::analysis::triage::{self, Scope, Verdict};
 use crate::import::open::rank_report;
 use crate::import::{Parts, Wants};
@@ -220,6 +219,7 @@ pub fn compare_ranks(args: &RanksArgs, nsys: Option<&Path>) -> Result<(), Failur
     if !fail.is_empty() {
         return Err(Failure::found(format!("found: {}", fail.join(", "))));
     }
+    require_judged(&args.fail_on, Some(&found))?;
     // The other reports were printed, but the exit code must tell scripts about the failure.
     if failed.is_empty() {
         Ok(())
@@ -230,6 +230,16 @@ pub fn compare_ranks(args: &RanksArgs, nsys: Option<&Path>) -> Result<(), Failur
             reason: crate::cli::reason::Reason::Unreadable,
         })
     }
+}
+
+/// Returns an error if a finding to fail on needs several ranks, and could not be looked for.
+pub(super) fn require_judged(fail_on: &[String], job: Option<&Job>) -> Result<(), Failure> {
+    let Some(asked) = fail_on.iter().find(|id| ACROSS_RANKS.iter().any(|v| v.id() == *id)) else { return Ok(()) };
+    let because = match job {
+        Some(job) => job.unknown_because(),
+        None => Some("this is one rank: name the reports of the others, too".to_owned()),
+    };
+    because.map_or(Ok(()), |because| Err(Failure::wrong(format!("{asked} is neither found nor ruled out: {because}"))))
 }
 
 /// Returns the rank that the launcher assigned to this process, and the number of ranks.

@@ -275,14 +275,26 @@ pub fn columns() -> Vec<HintColumn> {
         .priority(2),
         HintColumn::new("confidence", "sure", Unit::Text, "certain, likely or possible", |r| of(r, |h| Value::text(h.sure.as_str())))
             .priority(5),
-        HintColumn::new("gain_percent", "saves", Unit::Percent, "at most, of the kernel's time", |r| {
-            of(r, |h| Value::Labelled(rounded_percent(h.details.gain.at_most).to_string().into(), h.short_gain_text().into()))
-        })
+        HintColumn::new(
+            "gain_percent",
+            "saves",
+            Unit::Percent,
+            "estimate of what it saves, at most; for a healthy kernel, the distance from its roof",
+            |r| of(r, |h| Value::Labelled(rounded_percent(h.gain_range().1).to_string().into(), h.short_gain_text().into())),
+        )
         .priority(1),
         HintColumn::new("headline", "finding", Unit::Text, "the hint in a sentence", |r| match r.hint() {
             Some(h) => Value::text(&h.headline),
             None => Value::Text(no_hints_reason(&r.subject).into()),
         }),
+        HintColumn::new(
+            "gain_least_percent",
+            "at least",
+            Unit::Percent,
+            "estimate of what it saves, at least, of the kernel's time",
+            |r| of(r, |h| Value::Text(rounded_percent(h.gain_range().0).to_string().into())),
+        )
+        .only(Outputs::CSV),
     ]
 }
 

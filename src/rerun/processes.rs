@@ -4,7 +4,8 @@
 
 use super::launch_skip::{self, Count};
 use super::launchers::{self, Launched};
-use super::{CommandPart, PartId, shell};
+use super::{CommandPart, PartId, ranges, shell};
+use crate::analysis::ranks::in_name;
 use crate::model::Profile;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +33,7 @@ pub enum Scope {
 pub fn resolve_scope(profile: &Profile, count: &Count, pid: u32, rank: Option<u32>) -> Scope {
     let pids: BTreeSet<u32> = count.by_process.keys().copied().collect();
     if pids.len() < 2 {
-        return Scope::One;
+        return if ranges::has_peers(profile) { one_of_several_ranks(profile, pid, rank) } else { Scope::One };
     }
     if launch_skip::one_after_another(profile, &pids) {
         return Scope::InTurn(pids.len());
@@ -57,6 +58,19 @@ pub fn resolve_scope(profile: &Profile, count: &Count, pid: u32, rank: Option<u3
         }
     };
     Scope::AtOnce { processes: pids.len(), rank, because }
+}
+
+/// Scope of a report that holds one rank of a job: the program does not start without the others.
+fn one_of_several_ranks(profile: &Profile, pid: u32, rank: Option<u32>) -> Scope {
+    let named = || in_name(&profile.file_name());
+    let (rank, because) = match rank.or_else(named) {
+        Some(rank) => (rank, None),
+        None => {
+            let own = profile.places.iter().filter(|p| p.pid.is_none_or(|p| p == pid)).find_map(|p| p.device);
+            (own.unwrap_or(0), Some("ranks usually follow the order of the GPUs"))
+        }
+    };
+    Scope::AtOnce { processes: 1, rank, because }
 }
 
 /// Guesses the rank of a process: its GPU if each process has its own, otherwise its position among the sorted process

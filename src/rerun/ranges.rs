@@ -25,6 +25,11 @@ pub fn may_wait_for_gpus(profile: &Profile, config: Option<&LaunchConfig>) -> bo
     config.is_some_and(|c| c.cooperative) && several_gpus(profile)
 }
 
+/// Returns true if the program exchanges data with processes that are not in the report: collectives on a single GPU.
+pub fn has_peers(profile: &Profile) -> bool {
+    !several_gpus(profile) && profile.kernels.iter().any(|k| waits_for_others(profile, k).is_some())
+}
+
 fn several_gpus(profile: &Profile) -> bool {
     let mut used: Vec<u32> = profile.places.iter().filter_map(|p| p.device).collect();
     used.sort_unstable();

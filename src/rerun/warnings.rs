@@ -90,6 +90,7 @@ fn check_processes(f: &Facts<'_>) -> Option<Warning> {
     let id = "processes";
     match f.scope {
         Scope::One | Scope::ByName(_) => None,
+        Scope::AtOnce { processes: 1, .. } if f.as_range => None,
         Scope::InTurn(n) => Some(warning(
             id,
             Severity::Warning,
@@ -98,9 +99,15 @@ fn check_processes(f: &Facts<'_>) -> Option<Warning> {
             ),
         )),
         Scope::AtOnce { processes, rank, because } => {
-            let text = format!(
-                "{processes} processes launch this kernel at the same time, so a shared count would be a race: only rank {rank} is profiled."
-            );
+            let text = if *processes == 1 {
+                format!(
+                    "The program exchanges data with other ranks, which are not in this report: its launcher must start all of them, and only rank {rank} is profiled."
+                )
+            } else {
+                format!(
+                    "{processes} processes launch this kernel at the same time, so a shared count would be a race: only rank {rank} is profiled."
+                )
+            };
             Some(match because {
                 Some(because) => warning(id, Severity::Warning, format!("{text} The rank is a guess: {because}."))
                     .with_fix("check the rank, and correct it if it is wrong")

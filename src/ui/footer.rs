@@ -5,7 +5,8 @@ use super::text::{fit_placed, part};
 use super::view::View;
 use super::{Role, Theme};
 use crate::app::screens::{Kind, overview};
-use crate::app::{ACTIONS, ActionId, App, KeyScope, Mouse, Open, OverlayKind, OverviewScreen, Report};
+use crate::app::{ACTIONS, ActionId, App, KeyScope, Mouse, Open, OverlayKind, OverviewScreen, Report, RerunScreen};
+use crate::rerun::Rerun;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -57,6 +58,11 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
             let shows_collectives = matches!(app.top_entry().map(|e| &e.open), Some(Open::Ranks(s)) if s.collectives.is_some());
             let measured =
                 matches!(here, KeyScope::Kernels | KeyScope::Launches | KeyScope::Timeline) && app.top_selection().result.is_some();
+            let has_ranges = app.report().and_then(|r| r.profile.as_ref()).is_none_or(|p| !p.ranges.names.is_empty());
+            let rerun = app.top_entry().and_then(|e| match &e.open {
+                Open::Rerun(screen) => Some(screen),
+                _ => None,
+            });
             let mut parts: Vec<_> = ACTIONS
                 .iter()
                 .filter(|a| a.on.applies_to(here))
@@ -120,6 +126,7 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                     (ActionId::Open | ActionId::Back, KeyScope::Memory) if app.report().is_some_and(|r| !r.has_device_work()) => false,
                     (ActionId::Back, KeyScope::Overview) => !app.top_entry().is_some_and(|e| app.is_home(e.id)),
                     (ActionId::Step | ActionId::SkipStep, _) => watched.is_some_and(|w| w.next_step().is_some()),
+                    (ActionId::Ranges, KeyScope::Kernels | KeyScope::Launches) if !has_ranges => false,
                     (ActionId::Overview | ActionId::Timeline | ActionId::Ranges, KeyScope::Kernels | KeyScope::Launches) => {
                         app.report().is_none_or(|r| r.profile.is_none() || r.is_timeline())
                     }
@@ -132,10 +139,15 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                         !matches!(app.top_entry().map(|e| &e.open), Some(Open::Library(s)) if s.runs.as_ref().is_none_or(Vec::is_empty))
                     }
                     (ActionId::Pause | ActionId::Gate | ActionId::Measure | ActionId::Snapshot, _) => watched.is_some_and(|w| w.is_live() && w.traced.live.is_some()),
-                    // Without a program there is nothing to run.
-                    (ActionId::RunHere, _) => {
-                        !matches!(app.top_entry().map(|e| &e.open), Some(Open::Rerun(s)) if s.current_rerun().is_some_and(|r| !r.is_runnable()))
+                    // A single report has nothing to be compared with, and one without ranges has no tree.
+                    (ActionId::Diff, KeyScope::Overview | KeyScope::Kernels) => app.session.reports.len() > 1,
+                    (ActionId::Ranges, KeyScope::Overview) => has_ranges,
+                    // Without a program there is nothing to run, without a command nothing to copy.
+                    (ActionId::RunHere, KeyScope::Rerun) => {
+                        rerun.is_none_or(|s| !s.has_no_command() && s.current_rerun().is_none_or(Rerun::is_runnable))
                     }
+                    (ActionId::Copy | ActionId::Save | ActionId::Verify, KeyScope::Rerun) => rerun.is_none_or(|s| !s.has_no_command()),
+                    (ActionId::Undo, KeyScope::Rerun) => rerun.is_some_and(RerunScreen::has_changes),
                     (ActionId::Output, _) => watched.is_some_and(|w| w.is_live() && w.traced.live.is_some() && w.outside.is_none()),
                     (ActionId::StopRun, _) => watched.is_some_and(|w| w.is_live() && w.outside.is_none()),
                     (ActionId::Detach, _) => watched.is_some_and(|w| w.is_live() && w.mine),

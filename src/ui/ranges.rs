@@ -136,11 +136,8 @@ fn control_line(app: &App, screen: &RangesScreen, theme: &Theme, columns: usize)
     if let Some(tree) = &screen.tree {
         let all = tree.nodes.len();
         parts.push(part(2, vec![Span::styled(format!("{} of {}", screen.shown.len(), units::format_count(all, "row")), dim)]));
-        let share = tree.outside.0 as f64 / tree.outside.1.max(1) as f64 * 100.0;
-        if share >= 1.0 {
-            // Work that other threads launch, such as a backward pass, is in no range of this one.
-            let role = if share >= MUCH_OUTSIDE { Role::Warn } else { Role::Dim };
-            let text = format!("{} of GPU time was launched outside of ranges", units::format_percent(share));
+        if let Some(text) = tree.outside_text() {
+            let role = if tree.outside_percent() >= MUCH_OUTSIDE { Role::Warn } else { Role::Dim };
             parts.push(part(1, vec![Span::styled(text, theme.style(role))]));
         }
     }

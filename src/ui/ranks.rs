@@ -353,7 +353,7 @@ fn job_lines(ranks: &Ranks, columns: usize, theme: &Theme) -> Vec<Line<'static>>
             align_left("collective", 16),
             align_right("ranks", 6),
             align_right("count", 8),
-            align_right("time", 10),
+            align_right("last rank", 10),
             align_right(if bus_columns > 0 { "bus" } else { "" }, bus_columns)
         ) + if job.links.iter().any(|l| l.bus.is_some() && l.peak.is_some()) { "  link" } else { "" };
         out.push(Line::styled(cut_end(&title, columns), theme.style(Role::Dim)));

@@ -366,7 +366,7 @@ fn explanation_lines(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec
         Some(RerunRow::Field(field)) => {
             let parts = screen.current_rerun().into_iter().flat_map(|r| &r.parts);
             let why: Vec<&str> = parts.filter(|p| field.parts.contains(&p.id)).map(|p| p.why.as_str()).collect();
-            lines(&if why.is_empty() { field.about.to_owned() } else { why.join(" ") }, Role::Next)
+            lines(&format!("{}: {}", field.title, if why.is_empty() { field.about.to_owned() } else { why.join(" ") }), Role::Next)
         }
     }
 }

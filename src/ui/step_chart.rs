@@ -83,7 +83,7 @@ pub fn draw(frame: &mut Frame<'_>, area: &mut Rect, triage: &Triage, theme: &The
     let (dim, noun) = (theme.style(Role::Dim), step_noun(triage));
     let title = vec![
         Span::styled(if noun == "step" { "Steps" } else { "Repetitions" }, theme.style(Role::Title)),
-        Span::styled(format!("  durations of {}, median {}", units::format_count(stats.count, noun), Nanos(stats.median)), dim),
+        Span::styled(format!("  {}, median {}", units::format_grouped(stats.count), Nanos(stats.median)), dim),
     ];
     let note = vec![Span::styled("busy below, idle above", dim)];
     let inner = Panel::new(title).note(note).draw(frame, place, true, theme);

@@ -96,7 +96,7 @@ fn a_promise_stands_beside_what_came_of_it() {
     use warpscope::analysis::hints::{Diagnosis, Gain};
     let side = |count: u64, each: i64| {
         let (avg, total) = (each as f64, each * i64::try_from(count).unwrap());
-        Some(Side { name: "rows".to_owned(), count, total, avg, median: Some(avg) })
+        Some(Side { name: "rows".to_owned(), count, total, avg, median: Some(avg), collective: false })
     };
     let gain = Gain { at_most: 0.69, expected: Some((0.40, 0.59)), left: String::new() };
     let promise = Some(Promise { id: Diagnosis::Uncoalesced, gain });

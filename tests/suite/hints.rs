@@ -315,7 +315,7 @@ fn hints_on_stdout() {
     let (table, _, _) = run(&["hints", &file, "--format", "table", "--kernel", "transpose_conflict"]);
     assert!(table.contains("shared-bank-conflicts") && table.lines().count() <= 4, "{table}");
     let (csv, _, _) = run(&["hints", &file, "--launch", "3"]);
-    assert!(csv.starts_with("result,launch,kernel,rank,id,severity,confidence,gain_percent,headline\n"), "{csv}");
+    assert!(csv.starts_with("result,launch,kernel,rank,id,severity,confidence,gain_percent,headline,gain_least_percent\n"), "{csv}");
     let (explained, _, _) = run(&["hints", &file, "--kernel", "copy_strided", "--explain"]);
     for text in
         ["uncoalesced-global", "consequence: memory-latency", "do:", "confirm:", "--section SourceCounters", "NVIDIA's", "throughput:"]

@@ -218,7 +218,15 @@ fn waits_for_others() {
         rerun.shell_line()
     );
     assert!(rerun.selects.is_empty());
-    calm(&plain(&profile, of("nvjet")), "waits-for-others");
+    // Its other kernels can be replayed alone, but the program does not start without the other ranks.
+    let gemm = plain(&profile, of("nvjet"));
+    calm(&gemm, "waits-for-others");
+    assert!(warned(&gemm, "processes").text.contains("not in this report") && !gemm.is_runnable() && gemm.is_exact(), "{gemm:?}");
+    let script = gemm.wrapper.as_deref().unwrap();
+    assert!(script.contains("if [ \"$rank\" = 0 ]") && script.contains("--kernel-name nvjet"), "{script}");
+    // A process with the GPUs of all its peers needs no launcher.
+    let together = edited_profile("ddp_rank0", "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = correlationId % 2");
+    assert!(plain(&together, of("nvjet")).wrapper.is_none());
     // Forced to replay it alone, the command carries an error.
     let alone = one(&profile, of("ncclDevKernel"), &Options { replay: Some(warpscope::rerun::Replay::Kernel), ..Options::default() });
     assert!(warned(&alone, "waits-for-others").severity == Severity::Error && alone.shell_line().contains("--kernel-name ncclDevKernel"));

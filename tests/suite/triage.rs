@@ -266,6 +266,28 @@ fn the_rank_that_makes_the_others_wait_is_named() {
         let (code, ..) = run(&["triage", &files[0], &files[1], "--fail-on", "straggler"]);
         assert_eq!(code, i32::from(straggler.is_some()), "{name}");
     }
+    // A rank without the others, or beside a rank of another run, is neither late nor on time.
+    let (slow, other) = (file("slow_rank_rank1.sqlite.zst"), file("late_host_rank0.sqlite.zst"));
+    for args in [
+        &["triage", &slow, "--fail-on", "straggler"][..],
+        &["ranks", &slow, "--fail-on", "straggler"],
+        &["ranks", &slow, &slow, "--fail-on", "straggler"],
+        &["ranks", &slow, &other, "--fail-on", "straggler"],
+    ] {
+        let (code, _, err) = run(args);
+        assert!(code == 2 && err.contains("straggler is neither found nor ruled out: "), "{args:?}: {code} {err}");
+    }
+    // What one rank tells, and a run without collectives, are judged.
+    for args in [&["triage", &slow, "--fail-on", "launch-bound"][..], &["triage", &file("tiny_ops.sqlite.zst"), "--fail-on", "straggler"]] {
+        let (code, _, err) = run(args);
+        assert_eq!(code, 0, "{args:?}: {err}");
+    }
+    // What a rank waits in collectives is not a change of its kernels.
+    let (fast, slow) = (file("slow_rank_rank0.sqlite.zst"), file("slow_rank_rank1.sqlite.zst"));
+    let (code, _, err) = run(&["diff", &fast, &slow, "--fail-above", "5%"]);
+    assert!(code == 1 && err.contains("kernel time a step without collectives grew by 2"), "{code} {err}");
+    let (code, _, err) = run(&["diff", &slow, &fast, "--fail-above", "5%"]);
+    assert_eq!(code, 0, "{err}");
     // Unrelated reports are judged separately.
     let (code, out, _) = run(&["triage", &file("tiny_ops.sqlite.zst"), &file("item_loop.sqlite.zst"), "--format", "json"]);
     assert_eq!((code, out.lines().count()), (0, 2));

@@ -72,6 +72,18 @@ pub struct RangeTree {
 }
 
 impl RangeTree {
+    /// Share of GPU time that was launched outside of ranges, percent.
+    pub fn outside_percent(&self) -> f64 {
+        self.outside.0 as f64 / self.outside.1.max(1) as f64 * 100.0
+    }
+
+    /// Says how much GPU time is in no range, if it is 1% or more: work that other threads launch, such as a backward
+    /// pass, is in no range of this one.
+    pub fn outside_text(&self) -> Option<String> {
+        let share = self.outside_percent();
+        (share >= 1.0).then(|| format!("{} of GPU time was launched outside of ranges", crate::model::units::format_percent(share)))
+    }
+
     /// Returns the path from the root to a node.
     pub fn path_from_root(&self, node: u32) -> Vec<u32> {
         let mut out = Vec::new();

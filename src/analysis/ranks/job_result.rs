@@ -125,19 +125,27 @@ impl Job {
         self.ranks.iter().find(|m| m.digest == digest as usize)
     }
 
-    /// Sentence to show if the job has no findings.
-    pub fn nothing_found(&self) -> String {
+    /// Returns the reason why it is not known which rank waits for which, if it is not.
+    pub fn unknown_because(&self) -> Option<String> {
         if self.jobs > 1 {
-            return format!(
+            return Some(format!(
                 "the ranks are of {} jobs: only those of one job are compared with each other; name the reports of one job to have it judged",
                 self.jobs
-            );
+            ));
         }
-        if self.matches.list.is_empty() {
-            return "no collectives to compare: which rank waits for which is not known".to_owned();
-        }
-        if self.unsure {
-            return "the collectives do not match in time: which rank waits for which is not known".to_owned();
+        let because = match self.ranks.len() {
+            0 | 1 => "this is one rank: name the reports of the others, too",
+            _ if self.matches.list.is_empty() => "no collectives to compare: which rank waits for which is not known",
+            _ if self.unsure => "the collectives do not match in time: which rank waits for which is not known",
+            _ => return None,
+        };
+        Some(because.to_owned())
+    }
+
+    /// Sentence to show if the job has no findings.
+    pub fn nothing_found(&self) -> String {
+        if let Some(because) = self.unknown_because() {
+            return because;
         }
         let most = self.ranks.iter().filter(|m| m.judged > 0).map(|m| m.waited as f64 / m.judged as f64).fold(0.0, f64::max);
         if most < NOTICED {
@@ -175,7 +183,7 @@ impl Job {
                 .iter()
                 .map(|s| StepCell { start: s.start, length: s.length, compute: s.compute, exposed: s.exposed, idle: s.idle, late: 0 })
                 .collect();
-            for &(end, rank, ns) in self.waits.when.iter().filter(|w| w.1 as usize == member.digest) {
+            for &(end, rank, ns) in self.waits.when.iter().chain(&self.waits.longest).filter(|w| w.1 as usize == member.digest) {
                 let own = member.clock.own_time(end);
                 debug_assert_eq!(rank as usize, member.digest);
                 // A collective counts toward the step in which it ends; one that ends just when a step starts belongs

@@ -32,6 +32,8 @@ pub struct Waits {
     pub pairs: BTreeMap<(u32, u32), i64>,
     /// End of a collective on the common clock, causing rank, and waiting time; in order of the ends.
     pub when: Vec<(i64, u32, i64)>,
+    /// The same for the few longest waits, which are excluded from the evaluation but belong to their steps.
+    pub longest: Vec<(i64, u32, i64)>,
     /// True for each collective that was evaluated.
     pub judged: Vec<bool>,
     /// Time that each rank spent in the few longest waits, which are excluded from the evaluation.
@@ -155,10 +157,14 @@ pub fn attribute_waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Wa
             delayed[a.rank as usize][place(a.rank, c.group)].clear();
         }
         let waited: i64 = c.arrivals.iter().map(|a| a.duration.saturating_sub(last.duration)).fold(0, i64::saturating_add);
-        for &(rank, share) in blame.iter().filter(|_| judged[i]) {
+        for &(rank, share) in blame.iter().filter(|_| judged[i] || longest.contains(&i)) {
             // Average over all other ranks, including ranks outside this group.
-            let part = ((waited as f64 * share / others).round() as i64).saturating_mul(matches.each);
-            out.when.push((end, rank, part));
+            let part = (waited as f64 * share / others).round() as i64;
+            if judged[i] {
+                out.when.push((end, rank, part.saturating_mul(matches.each)));
+            } else {
+                out.longest.push((end, rank, part));
+            }
         }
         for a in c.arrivals.iter().filter(|a| a.rank != last.rank) {
             if judged[i] {

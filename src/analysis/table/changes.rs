@@ -2,7 +2,7 @@
 
 use super::column::{Column, Outputs};
 use super::value::{Field, Unit, Value};
-use crate::analysis::diff::{DiffRow, Fate, Side, StepChange};
+use crate::analysis::diff::{DiffRow, Fate, MATTERS, Side, StepChange};
 use crate::analysis::workload_match::Work;
 use crate::model::units::format_grouped;
 use std::borrow::Cow;
@@ -41,11 +41,16 @@ fn compared_launches(r: &DiffRow) -> Option<String> {
     r.work.describe_work().filter(|_| r.before.is_some() && r.after.is_some())
 }
 
+/// Probability from which a difference counts as none: the usual level for a single comparison.
+const MAY_BE_CHANCE: f64 = 0.05;
+
 fn verdict_word(r: &DiffRow) -> &'static str {
     match (r.is_significant(), r.p, r.work) {
         (true, _, Work::Uneven) => "other work?",
         (true, ..) if r.each_percent().unwrap_or(0.0) > 0.0 => "slower",
         (true, ..) => "faster",
+        // Too likely by chance for a table of hundreds of kernels, and too unlikely to be called equal.
+        (false, Some(p), _) if p < MAY_BE_CHANCE && r.each_percent().is_some_and(|c| c.abs() >= MATTERS) => "unclear",
         (false, Some(_), _) => "same",
         (false, None, Work::Other) if r.before.is_some() && r.after.is_some() => "other grids",
         (false, None, _) => "",

@@ -122,7 +122,7 @@ pub fn columns<'p>(counted: bool) -> Vec<RangeColumn<'p>> {
         RangeColumn::new("kernels", "kernels", Unit::Count, "kernels launched inside", |r| Value::int(r.node.kernels))
             .priority(4)
             .on_screen(8),
-        RangeColumn::new("copies", "copies", Unit::Count, "memcpys and memsets launched inside", |r| Value::int(r.node.copies))
+        RangeColumn::new("copies", "memops", Unit::Count, "memcpys and memsets launched inside", |r| Value::int(r.node.copies))
             .priority(7)
             .on_screen(7),
         RangeColumn::new("collectives", "NCCL", Unit::Count, "kernels of collectives launched inside", |r| Value::int(r.node.collectives))

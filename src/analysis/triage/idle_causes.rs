@@ -305,7 +305,7 @@ impl Look<'_> {
         let Some(load) = call.max(lazy) else { return };
         for piece in out.iter_mut().filter(|p| p.start < load) {
             if matches!(piece.cause, Cause::Compute | Cause::Wait | Cause::Unknown) {
-                piece.cause = Cause::Compile;
+                (piece.cause, piece.between) = (Cause::Compile, piece.end - piece.start);
             }
         }
     }

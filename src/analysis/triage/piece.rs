@@ -17,6 +17,6 @@ pub struct Piece {
     /// Index into [`HostCalls::names`](crate::model::HostCalls::names) of the call behind the piece, which waited for
     /// the GPU or allocated memory.
     pub name: Option<u32>,
-    /// Part of the piece in which the thread was between calls, ns; only known for [`Cause::Launch`].
+    /// Part of the piece in which the thread was between calls, ns; known for [`Cause::Launch`] and [`Cause::Compile`].
     pub between: i64,
 }

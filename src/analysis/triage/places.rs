@@ -232,7 +232,7 @@ fn locate_pieces(case: &RunContext<'_>, pieces: &[Piece], longest: Option<&Piece
         let exceptions = pieces.iter().any(|p| p.end - p.start > longest.end - longest.start);
         out.push(Place {
             kind: PlaceKind::Window,
-            name: if exceptions { "a typical idle time" } else { "the longest idle time" }.to_owned(),
+            name: if exceptions { "a long idle time" } else { "the longest idle time" }.to_owned(),
             start: longest.start,
             end: longest.end,
             ns: Some(longest.end - longest.start),

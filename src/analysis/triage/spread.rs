@@ -97,10 +97,15 @@ impl Spreads {
         self.0.iter().filter(|((_, c), _)| *c == cause).map(|(_, s)| s.between).sum()
     }
 
+    /// Idle time with a cause, ns, over all devices.
+    fn gap_time(&self, cause: Cause) -> i64 {
+        self.0.iter().filter(|((_, c), _)| *c == cause).map(|(_, s)| s.ns).sum()
+    }
+
     /// Returns the length of the only gap that accounts for most of the idle time with a cause, ns. Unlike
     /// [`Self::outlier_gaps`], it may well recur in a longer recording.
     pub fn only_gap(&self, cause: Cause) -> Option<i64> {
-        let whole: i64 = self.0.iter().filter(|((_, c), _)| *c == cause).map(|(_, s)| s.ns).sum();
+        let whole = self.gap_time(cause);
         let longest = self.gap_stats(cause).1;
         (longest as f64 > whole as f64 * TWO).then_some(longest)
     }
@@ -109,7 +114,12 @@ impl Spreads {
     /// first. `steps` is the number of steps in the run.
     pub fn outlier_gaps(&self, steps: usize) -> Vec<Single> {
         let mut out = Vec::new();
-        let host = if steps >= STEPS { &HOST[..] } else { &[] };
+        let host = match steps {
+            STEPS.. => &HOST[..],
+            // Without steps, there is nothing in which host time before a single load of code could recur.
+            0 if self.between_calls(Cause::Compile) * 2 > self.gap_time(Cause::Compile) => &[Cause::Compile],
+            _ => &[],
+        };
         for &cause in CALLS.iter().chain(host) {
             let of_cause = || self.0.iter().filter(|((_, c), _)| *c == cause);
             let whole: i64 = of_cause().map(|(_, s)| s.ns).sum();

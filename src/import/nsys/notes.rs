@@ -146,16 +146,20 @@ pub fn add_notes(profile: &mut Profile, db: &Db, target: &Target, diagnostics: D
     }
     notes.append(&mut profile.notes);
     let gated = profile.capture.gate.is_some();
-    notes.extend(
-        diagnostics
-            .notes
-            .into_iter()
-            .map(|n| if gated && ends_early(&n) { Note { severity: Severity::Info, kind: NoteKind::Tool, ..n } } else { n }),
-    );
+    notes.extend(diagnostics.notes.into_iter().map(|n| {
+        if gated && ends_early(&n) {
+            Note { severity: Severity::Info, kind: NoteKind::Tool, fix: Some(ENDS_EARLY.to_owned()), ..n }
+        } else {
+            n
+        }
+    }));
     // The sort is stable, so notes of the same severity stay in the order above.
     notes.sort_by_key(|n| std::cmp::Reverse(n.severity));
     profile.notes = notes;
 }
+
+/// Advice for nsys's message about a capture that ended before the program did.
+const ENDS_EARLY: &str = "nsys says so of each capture that ends before the program: what came later is missing, nothing within it";
 
 /// Returns true for nsys's message about a capture that ended before the program did.
 fn ends_early(note: &Note) -> bool {

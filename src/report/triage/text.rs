@@ -23,7 +23,7 @@ pub fn round_percent(percent: f64) -> f64 {
 /// Describes how steps were detected.
 pub fn steps_by(found: &StepSource) -> String {
     match found {
-        StepSource::Ranges(name) => format!("ranges \"{name}\""),
+        StepSource::Ranges(name) => format!("ranges \"{name}\", from start to start"),
         StepSource::Graphs => "launches of graphs".to_owned(),
         StepSource::Period(n) => format!("the sequence of kernels repeats after {n}"),
         StepSource::Waits(call) => format!("each ends with a wait of the launching thread, in {}", escape_unsafe(call)),
@@ -143,7 +143,11 @@ pub fn remarks(t: &Triage) -> Vec<String> {
     out.extend(t.whole_run.as_ref().map(RunEstimate::to_sentence));
     out.extend(t.found.iter().map(|f| format!("steps: {}", steps_by(f))));
     out.extend(step_kinds(t));
-    out.extend(t.left_out.iter().map(|l| format!("left out: {} ({})", l.what, Nanos(l.end - l.start))));
+    out.extend(t.left_out.iter().map(|l| {
+        let before = (t.span.0.min(l.end) - l.start).max(0);
+        let idle = if before > 0 { format!(", {} of it before the first operation on the GPU", Nanos(before)) } else { String::new() };
+        format!("left out: {} ({}{idle})", l.what, Nanos(l.end - l.start))
+    }));
     if t.devices.len() > 1 {
         out.push(format!("times of findings are summed over {}", units::format_count(t.devices.len(), "device")));
     }

@@ -27,6 +27,7 @@ use crate::model::config::format_dim3;
 use crate::model::metrics::IN_PLACE;
 use crate::model::text::escape_unsafe;
 use crate::model::units;
+use crate::rerun::match_results::Sure;
 use crate::ui::screens::{Place, ScreenView};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -102,6 +103,8 @@ fn heading_line(app: &App, screen: &ResultScreen, theme: &Theme, columns: usize)
         let other = behind.zip(pair).is_some_and(|(b, p)| b != p.launch);
         let (word, role) = if other {
             ("of another launch", Role::Warn)
+        } else if sure == Sure::Measured {
+            ("◆ in this run", Role::Good)
         } else if sure.is_exact() {
             ("◆ this launch", Role::Good)
         } else {

@@ -7,13 +7,16 @@ use crate::app::screens::result::hints::Line;
 use crate::app::{ActionId, App, ResultScreen, ResultView};
 use crate::model::units;
 use crate::report::hints::{format_threshold, format_value};
+use crate::rerun::match_results::Sure;
 
 /// Result screens: the reason why this launch was matched, and the available actions.
 pub fn next(app: &App, screen: &ResultScreen) -> String {
     let key = |id| app.session.key_link(id);
     let joined = screen.sure.filter(|_| screen.view == ResultView::Metrics).map(|s| {
         let tool = if screen.subject.is_amd() { "rocprof-compute's" } else { "ncu's" };
-        format!(". {}; {tool} durations differ from the timeline's", s.describe())
+        // What was measured in the run is in the timeline.
+        let differ = if s == Sure::Measured { String::new() } else { format!("; {tool} durations differ from the timeline's") };
+        format!(". {}{differ}", s.describe())
     });
     let here = match screen.view {
         ResultView::Metrics => {

@@ -62,8 +62,14 @@ pub fn small_grid(case: &Case<'_>) -> Option<Hint> {
     let sure = if few && measured.is_some() { Sure::Certain } else { Sure::Likely };
     // Once all SMs have blocks, each is at worst as fast as those that have blocks now; at best, the next unit is the
     // limit.
-    let relief = DemandReduction::bound_only()
-        .with_floor(SMALLER_BLOCKS * filled, format!("{:.1} times as many blocks fill the SMs", 1.0 / filled.max(1e-6)));
+    let relief = DemandReduction::bound_only().with_floor(
+        SMALLER_BLOCKS * filled,
+        format!(
+            "{:.1} times as many blocks fill the SMs, and smaller ones may finish up to {:.1} times as fast",
+            1.0 / filled.max(1e-6),
+            1.0 / SMALLER_BLOCKS
+        ),
+    );
     let relief = if few && empty >= 0.3 {
         let best = after::next(&relief, case).max(0.8 * (1.0 - empty));
         relief.with_time(best, ((1.0 - empty) / best).max(1.0))

@@ -73,7 +73,11 @@ pub fn pageable_copies(case: &RunContext<'_>) -> Option<Finding> {
     Some(
         add_evidence(Finding::new(Verdict::PageableCopies, share, headline), case, sum)
             .with_number("idle after they were waited for", (after > 0).then_some(after as f64), "ns")
-            .with_gain_basis("the time in which only these copies ran, and the idle time while they were staged and after they were waited for; if pinned and overlapped, they take none of it")
+            .with_number(HIDDEN, hidden_by_kernels(case, sum) as f64, "ns")
+            .with_gain_basis(format!(
+                "the time in which only these copies ran, and the idle time while they were staged and after they were waited for; if pinned, they take their bytes at the link's rate, of which kernels can hide {}",
+                share_hidden(case, sum)
+            ))
             .with_places(places::of_copies(case, &[CopyClass::Pageable]))
             .with_actions(&[
                 &format!("Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(), {}, {}HostRegister; pinned copies run at the link's speed and do not hold the host.", case.terms.malloc_host, case.terms.prefix),
@@ -81,6 +85,19 @@ pub fn pageable_copies(case: &RunContext<'_>) -> Option<Finding> {
                 "Copy less: keep data on the device, transfer smaller types and convert there.",
             ]),
     )
+}
+
+/// Name of the evidence for [`hidden_by_kernels`].
+const HIDDEN: &str = "of it kernels could hide, at most";
+
+/// Time of copies that overlap could hide at most, ns: no more than the kernels take.
+fn hidden_by_kernels(case: &RunContext<'_>, sum: &Sum) -> i64 {
+    sum.cost().min(case.sum_devices(|b| b.kernels))
+}
+
+fn share_hidden(case: &RunContext<'_>, sum: &Sum) -> String {
+    let hidden = hidden_by_kernels(case, sum);
+    if hidden == sum.cost() { "all of it".to_owned() } else { format!("at most {} of it", format_ns(hidden as f64)) }
 }
 
 /// Returns true if most of the copy time is on streams without kernels.
@@ -126,7 +143,11 @@ pub fn copy_bound(case: &RunContext<'_>) -> Option<Finding> {
         format_rate(sum.bytes_per_second())
     );
     let finding = add_evidence(Finding::new(Verdict::CopyBound, share, headline), case, sum)
-        .with_gain_basis("the time in which only these copies ran; overlapped with kernels they take none of it, as far as there are kernels to hide them")
+        .with_number(HIDDEN, hidden_by_kernels(case, sum) as f64, "ns")
+        .with_gain_basis(format!(
+            "the time in which only these copies ran; kernels can hide {}, the rest takes fewer bytes",
+            share_hidden(case, sum)
+        ))
         .with_places(places::of_copies(case, &classes));
     // With copies on their own streams, kernels may be waiting for a late host rather than for the copies.
     let finding = if has_own_streams(case) { finding.with_confidence(Sure::Likely) } else { finding };
@@ -134,6 +155,11 @@ pub fn copy_bound(case: &RunContext<'_>) -> Option<Finding> {
         finding.with_actions(&[
             "Avoid the copy: write results where they are needed, use views, in-place operations and fused kernels.",
             "Run it beside other work on another stream.",
+        ])
+    } else if hidden_by_kernels(case, sum) * 2 < sum.cost() {
+        finding.with_actions(&[
+            "Copy less: keep data on the device, transfer smaller types and convert there, compress.",
+            "Copy the next piece on a stream of its own while the GPU works on this one; there are too few kernels here to hide most of the copies.",
         ])
     } else {
         finding.with_actions(&[

@@ -4,7 +4,9 @@ mod collectives;
 
 pub use collectives::Collectives;
 
+use crate::analysis::Family;
 use crate::analysis::ranks::{Aligned, Member, StepCell};
+use crate::analysis::timeline::Event;
 use crate::app::actions::{ActionId, KeyScope};
 use crate::app::clipboard::TO_PASTE;
 use crate::app::jobs::{JobRequest, JobResult, RankMember, Ranks, Work};
@@ -12,6 +14,7 @@ use crate::app::msg::Effect;
 use crate::app::overlay::CopyWhat;
 use crate::app::screen::{At, Navigate, Response, Screen, ScreenContext, ScreenEvent, move_selection};
 use crate::app::session::{Report, Session};
+use crate::model::Profile;
 use crate::report;
 use crate::report::document::Renderer;
 use crate::report::ranks::Together;
@@ -62,6 +65,18 @@ pub fn request_for_overviews(session: &Session) -> Vec<Effect> {
     members(session).filter(|m| m.len() > 1).map_or_else(Vec::new, |m| request(session, m))
 }
 
+/// Returns the longest kernel between two times, leaving out collectives, which wait for other ranks.
+fn longest_kernel(profile: &Profile, (start, end): (i64, i64)) -> Option<u32> {
+    let launches = &profile.launches;
+    let own = |row: &usize| {
+        let kernel = profile.kernels.get(launches.kernel(*row).0 as usize);
+        kernel.is_some_and(|k| Family::guess(k.function(), k.demangled()) != Family::Nccl)
+    };
+    let inside = (0..launches.len()).filter(|&row| launches.start(row) >= start && launches.end(row) <= end);
+    let longest = inside.filter(own).max_by_key(|&row| launches.end(row) - launches.start(row))?;
+    u32::try_from(longest).ok()
+}
+
 impl RanksScreen {
     /// Requests the analysis once all reports have been read and triaged.
     fn request_analysis(&mut self, session: &Session) -> Vec<Effect> {
@@ -97,9 +112,17 @@ impl RanksScreen {
             let around = m.length() / 2;
             (member.clock.own_time(m.first.saturating_sub(around)), member.clock.own_time(m.end.saturating_add(around)))
         });
-        let step = || self.selected_cell().map(|c| (c.start, c.start.saturating_add(c.length)));
+        let step = || self.selected_cell().or_else(|| self.worst_cell()).map(|c| (c.start, c.start.saturating_add(c.length)));
         let at = moment.or_else(step).unwrap_or((of.window_start, of.window_end));
-        Navigate::TimelineOf { report, at: At { start: at.0, end: at.1, event: None } }.into()
+        let profile = session.reports.get(report).and_then(|r| r.profile.as_ref());
+        let event = profile.filter(|_| moment.is_none()).and_then(|p| longest_kernel(p, at)).map(Event::Launch);
+        Navigate::TimelineOf { report, at: At { start: at.0, end: at.1, event } }.into()
+    }
+
+    /// Returns the step in which the others waited most for the selected rank.
+    fn worst_cell(&self) -> Option<StepCell> {
+        let cells = self.ranks.as_ref()?.steps.iter().filter_map(|(_, cells)| *cells.get(self.selected)?);
+        cells.filter(|c| c.late > 0).max_by_key(|c| c.late)
     }
 
     /// Toggles the collectives on the common clock.

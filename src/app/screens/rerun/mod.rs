@@ -82,7 +82,9 @@ impl RerunScreen {
         self.picked = Some(Arc::clone(picked));
         self.plan = Some(plan.clone());
         self.command = self.command.min(self.plan().map_or(0, |p| p.commands.len().saturating_sub(1)));
-        self.select_field(title.or(Some("launches")));
+        // Without a command, it is usually the profiler that cannot measure the launch.
+        let first = if self.has_no_command() { "profiler" } else { "launches" };
+        self.select_field(title.or(Some(first)));
     }
 
     fn request_plan(&self, cx: &ScreenContext<'_>) -> Vec<Effect> {

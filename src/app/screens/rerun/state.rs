@@ -38,6 +38,16 @@ pub struct RerunScreen {
 const MOST_UNDO: usize = 100;
 
 impl RerunScreen {
+    /// Returns true if no command can profile the launches with these options.
+    pub fn has_no_command(&self) -> bool {
+        matches!(self.plan, Some(Err(_)))
+    }
+
+    /// Returns true if there is a change to undo.
+    pub fn has_changes(&self) -> bool {
+        !self.before.is_empty()
+    }
+
     /// Creates a screen for launches of some groups.
     pub fn new(grouping: Arc<Grouping>, groups: Vec<usize>, choose: Choose, serial: u64) -> Self {
         Self {

@@ -111,7 +111,7 @@ fn of_sections(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)
 fn of_hints(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)> {
     let hints = &screen.subject.hints;
     if what == CopyWhat::Section {
-        let rows = hints.iter().map(|h| vec![h.id.id().to_owned(), format!("{:.1}", h.details.gain.at_most * 100.0), h.headline.clone()]);
+        let rows = hints.iter().map(|h| vec![h.id.id().to_owned(), format!("{:.1}", h.gain_range().1 * 100.0), h.headline.clone()]);
         return Some((to_paste(&["id", "gain_percent", "headline"], rows), format_count(hints.len(), "hint")));
     }
     if let Some(Line::Evidence(i, e)) = screen.hints.lines.get(screen.hints.selected) {
