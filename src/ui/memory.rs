@@ -175,8 +175,8 @@ fn over_time(screen: &MemoryScreen, device: &DeviceUsage, columns: usize, theme:
     if let Some(peak) = device.reserved_peak {
         out.push(dim(format!("  held by the allocator at most {}", format_size(peak))));
     }
-    if let Some(step) = screen.cursor_position().1.and_then(|t| device.steps.step_at(t)) {
-        out.push(dim(format!("  step {} of {}", step + 1, device.steps.list.len())));
+    if let Some(step) = screen.cursor_position().1.and_then(|t| device.steps.step_text(t)) {
+        out.push(dim(format!("  {step}")));
     }
     // The header's time span covers operations on a GPU, so give the span of the allocations here.
     if let Some((begin, end)) = screen.whole_curve().map(|c| c.span).filter(|_| device.ledger.timed) {
@@ -415,7 +415,7 @@ fn draw_holders(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &M
         let (mark, role) = named.map_or(("  ", Role::Text), |f| severity_glyph(f.severity));
         let mut spans = vec![
             Span::styled(align_left(mark, 2), theme.style(role)),
-            Span::styled(format!("{} ", align_right(&format_size(row.bytes), SIZE)), theme.style(Role::Text)),
+            Span::styled(format!("{} ", align_right(&format_size(row.bytes), SIZE)), theme.style(role)),
         ];
         spans.extend(bar(share, bars, theme.style(category_role(row.category)), theme));
         spans.push(Span::raw(" "));

@@ -205,7 +205,7 @@ fn draw_selected(
     let led = lead.filter(|_| own.is_none()).map(|lead| match lead {
         Lead::Straggler(s) => {
             let lines = detail_lines(s.finding, (triage.origin(), triage.base), None, columns, theme);
-            (finding_glyph(&s.finding), s.finding.id.id(), lines)
+            (finding_glyph(s.finding), s.finding.id.id(), lines)
         }
         Lead::Kernel(lead) => {
             let at = triage.kernels.iter().find(|k| {

@@ -229,7 +229,8 @@ fn waits_for_others() {
     assert!(plain(&together, of("nvjet")).wrapper.is_none());
     // Forced to replay it alone, the command carries an error.
     let alone = one(&profile, of("ncclDevKernel"), &Options { replay: Some(warpscope::rerun::Replay::Kernel), ..Options::default() });
-    assert!(warned(&alone, "waits-for-others").severity == Severity::Error && alone.shell_line().contains("--kernel-name ncclDevKernel"));
+    let script = alone.wrapper.as_deref().unwrap();
+    assert!(warned(&alone, "waits-for-others").severity == Severity::Error && script.contains("--kernel-name ncclDevKernel"));
     // Without a range there is nothing to measure.
     let bare = edited_profile(
         "ddp_rank0",

@@ -254,7 +254,12 @@ fn sockets_of_something_else_do_no_harm() {
         // Not a socket, a symlink to one, an exited process.
         std::fs::write(folder.path().join("report.1.sock"), "").unwrap();
         std::os::unix::fs::symlink(format!("report.{own}.sock"), folder.path().join("report.2.sock")).unwrap();
-        drop(UnixListener::bind(folder.path().join("report.3.sock")).unwrap());
+        let left_behind = folder.path().join("report.3.sock");
+        drop(UnixListener::bind(&left_behind).unwrap());
+        // A child that another test is starting holds the listener until it has called exec.
+        while UnixStream::connect(&left_behind).is_ok() {
+            std::thread::yield_now();
+        }
         let mut full = None;
         let served = if let Some(serve) = serve {
             Some(std::thread::spawn(move || serve(listener.accept().unwrap().0)))

@@ -85,6 +85,14 @@ impl Steps {
         Some(at).filter(|&at| at + 1 == self.list.len() || time < self.list[at].end)
     }
 
+    /// Names the step that contains a time. A step found by the optimizer begins with it, and holds the forward and
+    /// backward pass of the next step of the program.
+    pub fn step_text(&self, time: i64) -> Option<String> {
+        let (step, all) = (self.step_at(time)? + 1, self.list.len());
+        let by_optimizer = matches!(&self.found, Some(StepBasis::Ranges(name)) if name.starts_with("Optimizer."));
+        Some(if by_optimizer { format!("after optimizer step {step} of {all}") } else { format!("step {step} of {all}") })
+    }
+
     /// Median length, ns.
     pub fn median_length(&self) -> Option<i64> {
         let mut all: Vec<i64> = self.list.iter().map(|s| s.end - s.start).collect();
@@ -104,8 +112,6 @@ fn by_ranges(profile: &Profile, ledger: &Ledger) -> Option<(String, Vec<i64>)> {
             WORDS.iter().any(|w| lower.contains(w)).then(|| name_pattern(name))
         })
         .collect();
-    // An optimizer's step ends a step of the program: the next one begins after it.
-    let mut ends: FxHashMap<&str, Vec<i64>> = FxHashMap::default();
     let mut found: FxHashMap<&str, (Vec<i64>, i64)> = FxHashMap::default();
     for range in ranges.iter().filter(|r| !r.origin.is_hardware() && !matches!(r.origin, RangeOrigin::Operator | RangeOrigin::Python)) {
         if range.start < begin.saturating_sub(end - begin) || range.start > end {
@@ -114,9 +120,6 @@ fn by_ranges(profile: &Profile, ledger: &Ledger) -> Option<(String, Vec<i64>)> {
         if let Some(Some(name)) = wanted.get(range.name as usize) {
             let of = found.entry(name).or_default();
             of.0.push(range.start);
-            if name.starts_with("Optimizer.") {
-                ends.entry(name).or_default().push(range.end.min(end));
-            }
             of.1 = of.1.saturating_add(range.end.min(end).saturating_sub(range.start));
         }
     }
@@ -124,11 +127,6 @@ fn by_ranges(profile: &Profile, ledger: &Ledger) -> Option<(String, Vec<i64>)> {
     // Prefer the profiler's own steps, then the ranges that account for the most time.
     all.sort_by_key(|f| (f.0 != "ProfilerStep#", std::cmp::Reverse(f.2), f.0.to_owned()));
     let (name, mut starts, _) = all.into_iter().next()?;
-    if let Some(mut ends) = ends.remove(name) {
-        ends.sort_unstable();
-        ends.pop();
-        starts = [begin].into_iter().chain(ends).collect();
-    }
     starts.sort_unstable();
     starts.dedup();
     (starts.len() >= LEAST).then(|| (name.to_owned(), starts))
