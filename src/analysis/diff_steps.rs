@@ -22,6 +22,13 @@ pub fn compare_lengths(diff: &mut Diff, before: (&Profile, Option<&Triage>), aft
     if alike.is_none() && steps(before.1) && steps(after.1) && !diff.one_isolated {
         diff.caveats.push("the steps of the two runs are not of the same kind, so that the runs are compared as a whole".to_owned());
     }
+    let tools = (&before.0.source.tool, &after.0.source.tool);
+    if tools.0 != tools.1 && !diff.one_isolated {
+        diff.caveats.push(format!(
+            "the reports are of different tools ({}, {}): what one of them does not record, such as the host's work, looks like a change of the idle time",
+            tools.0, tools.1
+        ));
+    }
     if by.is_kernel() && !diff.has_common_kernel() {
         diff.caveats.push("no kernel is in both runs: they may be different programs".to_owned());
     }

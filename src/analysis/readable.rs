@@ -200,6 +200,11 @@ fn find_operation(arguments: &[&str], depth: usize) -> Option<String> {
     found.iter().find(|m| !m.weak).or(found.first()).map(|m| m.text.clone())
 }
 
+/// Returns true if one operand of the operation is a scalar, which the operation's own name does not tell.
+fn has_scalar(template: &str, operation: &str) -> bool {
+    matches!(template, "AUnaryFunctor" | "BUnaryFunctor") && !operation.contains("scalar")
+}
+
 /// Meaning of a template argument; `weak` if it describes only the form of an operation, not the operation itself.
 struct Meaning {
     text: String,
@@ -226,7 +231,7 @@ fn parse_argument(argument: &str, depth: usize) -> Option<Meaning> {
         name = parse_segment(segments[segments.len() - 2]).0.trim_start_matches('_');
     }
     if TRANSPARENT.contains(&name) {
-        let inner = find_operation(&template, depth + 1);
+        let inner = find_operation(&template, depth + 1).map(|op| if has_scalar(name, &op) { format!("{op}_scalar") } else { op });
         return Some(Meaning { weak: inner.is_none(), text: inner.unwrap_or_else(|| operation_name(name)) });
     }
     let plain = name.is_empty()

@@ -14,7 +14,7 @@ use crate::analysis::labels::{cut_end, cut_middle, display_width};
 use crate::analysis::metric::Lookup;
 use crate::analysis::triage::{StepTimes, TimeCategory, Triage, step_parts};
 use crate::analysis::{Family, GroupRow};
-use crate::app::{App, DiffScreen, Report};
+use crate::app::{App, DiffScreen};
 use crate::model::text::escape_unsafe;
 use crate::model::{Metrics, Nanos, ResultMetrics, units};
 use ratatui::Frame;
@@ -84,22 +84,15 @@ pub fn times_height(app: &App, screen: &DiffScreen, columns: u16) -> u16 {
         .map_or(0, |(was, is)| u16::try_from(changed_parts(was, is).len().div_ceil(parts_per_row(columns))).unwrap_or(0) + 6)
 }
 
-/// Formats the duration of a whole run.
-fn run_length(app: &App, report: usize) -> String {
-    let span = app.session.reports.get(report).and_then(Report::run_span);
-    span.map_or_else(|| "the run".to_owned(), |(from, to)| Nanos(to - from).to_string())
-}
-
 /// Draws the time breakdown and the limits of both runs.
 pub fn draw_times(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, words: Words, theme: &Theme) {
     let Some((was, is)) = both_triages(app, screen) else { return };
-    let side = |t: &Triage, report: usize| {
+    let side = |t: &Triage| {
         let steps = t.step_stats().map_or_else(String::new, |s| format!(" ({})", units::format_count(s.count, "step")));
-        // The run's length is that of its report, whose span may begin with a step, before the first operation.
-        let part = if t.outside.is_some() { format!(" of {}", run_length(app, report)) } else { String::new() };
+        let part = if t.outside.is_some() { format!(" of {}", Nanos(t.span.1 - t.span.0)) } else { String::new() };
         format!("{}{part}{steps}", Nanos(t.length()))
     };
-    let note = format!("in {}, then {}", side(was, screen.before), side(is, screen.after));
+    let note = format!("in {}, then {}", side(was), side(is));
     let of = if step_times(app, screen).is_some() { "Where the time of a step went" } else { "Where the time went" };
     let title = vec![Span::styled(of, theme.style(Role::Title))];
     let inner = Panel::new(title).note(vec![Span::styled(note, theme.style(Role::Dim))]).draw(frame, area, true, theme);

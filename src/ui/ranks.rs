@@ -88,7 +88,10 @@ fn job_verdict(job: &Job) -> (String, Role) {
         Some(f) if f.id == Verdict::Straggler && !job.stragglers.is_empty() => {
             let why = f.headline.split_once(": ").map_or("", |(_, why)| why);
             let why = why.split(", ").next().unwrap_or_default().trim_end_matches(" than the others");
-            (format!("rank {} delays the others, up to {:.0}%: {why}", job.stragglers[0].rank, f.gain_percent()), Role::Warn)
+            (
+                format!("rank {} delays the others, up to {:.0}% of the judged time: {why}", job.stragglers[0].rank, f.gain_percent()),
+                Role::Warn,
+            )
         }
         Some(f) => (f.headline.clone(), Role::Warn),
         None => (job.nothing_found(), if job.matches.list.is_empty() || job.unsure || job.jobs > 1 { Role::Dim } else { Role::Good }),

@@ -288,6 +288,10 @@ fn the_rank_that_makes_the_others_wait_is_named() {
     assert!(code == 1 && err.contains("kernel time a step without collectives grew by 2"), "{code} {err}");
     let (code, _, err) = run(&["diff", &slow, &fast, "--fail-above", "5%"]);
     assert_eq!(code, 0, "{err}");
+    // Two recorders of one program: what only one of them records is no change.
+    let (_, _, err) = run(&["diff", &file("host_compute.sqlite.zst"), &file("host_compute.pt.trace.json.gz")]);
+    assert!(err.contains("different tools (nsys, torch)"), "{err}");
+    assert!(!run(&["diff", &slow, &fast]).2.contains("different tools"));
     // Unrelated reports are judged separately.
     let (code, out, _) = run(&["triage", &file("tiny_ops.sqlite.zst"), &file("item_loop.sqlite.zst"), "--format", "json"]);
     assert_eq!((code, out.lines().count()), (0, 2));

@@ -57,10 +57,13 @@ fn verdict_word(r: &DiffRow) -> &'static str {
     }
 }
 
-/// Number of launches; of both runs if they differ.
+/// Number of launches, per step where times are; of both runs if they differ.
 fn launch_counts<'a>(r: &DiffRow) -> Value<'a> {
-    let side = |s: &Option<Side>| format_grouped(s.as_ref().map_or(0, |s| i64::try_from(s.count).unwrap_or(i64::MAX)));
-    let (before, after) = (side(&r.before), side(&r.after));
+    let side = |count: f64| {
+        if (count - count.round()).abs() < 0.05 { format_grouped(count.round() as i64) } else { format!("{count:.1}") }
+    };
+    let (before, after) = r.shown_launches();
+    let (before, after) = (side(before), side(after));
     Value::Text(if before == after { before.into() } else { format!("{before} to {after}").into() })
 }
 
@@ -163,7 +166,7 @@ pub fn columns() -> Vec<ChangeColumn> {
         ChangeColumn::new("count_after", "n after", Unit::Count, "launches in the second run", |r| count(r.after.as_ref()))
             .only(TEXTS)
             .priority(5),
-        ChangeColumn::new("launches", "launches", Unit::Text, "launches in both runs", launch_counts)
+        ChangeColumn::new("launches", "launches", Unit::Text, "launches in both runs, per step where times are", launch_counts)
             .only(Outputs::NONE)
             .priority(5)
             .on_screen(17),

@@ -35,6 +35,8 @@ const MEMORY: u16 = 8;
 const LEAST: u16 = 3;
 /// Width of the labels in front of bars.
 const WORD: usize = 12;
+/// Minimum width of the panel of units for a title that names the base of its shares.
+const WIDE_TITLE: u16 = 52;
 
 /// Draws the charts at the top of a narrow area, or in the left column of a wide one; returns the remaining area.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, theme: &Theme) -> Rect {
@@ -181,16 +183,19 @@ fn draw_verdict(frame: &mut Frame<'_>, area: Rect, (app, screen): (&App, &Result
 /// Draws the utilization of each unit, busiest first.
 fn draw_units(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, case: &Case<'_>, theme: &Theme) {
     let mut ranked: Vec<Busy> = case.demand.ranked_units();
-    // The rules ignore L2 for a plain stream from device memory; the chart includes it, as ncu does.
-    if case.demand.get(Unit::L2).is_none()
-        && let Some(share) = case.facts.share("l2_throughput")
-    {
+    // The rules ignore L2 for a plain stream from device memory, of which it counts both directions; the chart includes
+    // it, as ncu does.
+    let both_ways = case.demand.get(Unit::L2).is_none();
+    if both_ways && let Some(share) = case.facts.share("l2_throughput") {
         ranked.push(Busy { unit: Unit::L2, share, concept: "l2_throughput" });
         ranked.sort_by(|a, b| b.share.total_cmp(&a.share));
     }
     let amd = screen.subject.is_amd();
-    let ranked: Vec<(&str, f64)> =
-        if amd { screen.subject.units.clone() } else { ranked.iter().map(|b| (b.unit.label(), b.share)).collect() };
+    let ranked: Vec<(&str, f64)> = if amd {
+        screen.subject.units.clone()
+    } else {
+        ranked.iter().map(|b| (if both_ways && b.unit == Unit::L2 { "L2 in+out" } else { b.unit.label() }, b.share)).collect()
+    };
     if ranked.is_empty() {
         let text = if amd {
             "Not in this report: counters are GRBM_GUI_ACTIVE with SQ_ACTIVE_INST_VALU, SQ_VALU_MFMA_BUSY_CYCLES and SQ_LDS_IDX_ACTIVE; FETCH_SIZE; WRITE_SIZE.".to_owned()
@@ -200,7 +205,8 @@ fn draw_units(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScree
         draw_missing(frame, area, "Units", &text, theme);
         return;
     }
-    let title = vec![Span::styled("Units", theme.style(Role::Title)), Span::styled(", % of peak", theme.style(Role::Dim))];
+    let of = if area.width >= WIDE_TITLE { ", % of peak over the whole kernel" } else { ", % of peak" };
+    let title = vec![Span::styled("Units", theme.style(Role::Title)), Span::styled(of, theme.style(Role::Dim))];
     let note = vec![Span::styled(format!("┊ {:.0}%", AT_LIMIT.value), theme.style(Role::Dim))];
     let inner = Panel::new(title).note(note).draw(frame, area, true, theme);
     let wide = usize::from(inner.width).saturating_sub(WORD + 5);
