@@ -333,6 +333,9 @@ pub fn top(args: &TopArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
         warn(&profile);
         return Err(Failure::wrong(format!("{}: cannot group by {}: {why}", args.file.display(), args.by.cli_name())));
     }
+    if between.is_some() && grouping.rows.is_empty() {
+        return Err(Failure::wrong(format!("{}: no kernel was launched between these times", args.file.display())));
+    }
     let needle = args.filter.as_deref().unwrap_or_default().to_lowercase();
     let rows: Vec<u32> =
         (0..).zip(&grouping.rows).filter(|(_, r)| kernel_groups::is_named(&profile.kernels, r, &needle)).map(|(i, _)| i).collect();
@@ -405,6 +408,9 @@ pub fn launches(args: &LaunchesArgs, nsys: Option<PathBuf>) -> Result<(), Failur
         require_times(&profile, &args.file)?;
     }
     let inside = |row: u32| between.is_none_or(|(from, to)| (from..to).contains(&profile.launches.start(row as usize)));
+    if between.is_some() && !(0..).take(profile.launches.len()).any(inside) {
+        return Err(Failure::wrong(format!("{}: no kernel was launched between these times", args.file.display())));
+    }
     let numbered = report::launches::numbered_launches(&profile, kernels.as_ref()).filter(|r| inside(r.0));
     let one = |(launch, nth): (u32, u32)| LaunchRow::new(&profile, Some(&paths), launch, nth);
     let rows: Box<dyn Iterator<Item = LaunchRow<'_>>> = match args.sort.filter(|&s| s != LAUNCH) {

@@ -426,6 +426,10 @@ fn a_window_narrows_top_launches_and_triage() {
     assert_eq!(triage["window"]["start_ns"].as_i64(), Some(from), "{}", triage["window"]);
     let (code, _, err) = run(&["top", file, "--from", "2s", "--to", "1s"]);
     assert_eq!((code, err.as_str()), (2, "warpscope: --from must lie before --to\n"));
+    for command in ["top", "launches"] {
+        let (code, out, err) = run(&[command, file, "--from", "1000s", "--to", "1001s"]);
+        assert!(code == 2 && out.is_empty() && err.contains("no kernel was launched between these times"), "{command}: {out}{err}");
+    }
 }
 
 #[test]
