@@ -88,8 +88,8 @@ pub struct StepChange {
     pub before: f64,
     /// Nanoseconds per step.
     pub after: f64,
-    /// Number of steps of each run.
-    pub steps: (usize, usize),
+    /// Launches per step of each run.
+    pub launches: (f64, f64),
 }
 
 impl DiffRow {
@@ -124,9 +124,8 @@ impl DiffRow {
 
     /// Number of launches per step if the runs have different numbers of steps, otherwise per run.
     pub fn shown_launches(&self) -> (f64, f64) {
-        let steps = self.step.map_or((1, 1), |s| s.steps);
-        let count = |side: &Option<Side>, steps: usize| side.as_ref().map_or(0, |s| s.count) as f64 / steps.max(1) as f64;
-        (count(&self.before, steps.0), count(&self.after, steps.1))
+        let count = |side: &Option<Side>| side.as_ref().map_or(0, |s| s.count) as f64;
+        self.step.map_or_else(|| (count(&self.before), count(&self.after)), |s| s.launches)
     }
 
     /// Change in the median launch duration, in percent, over comparable launches.

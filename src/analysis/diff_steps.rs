@@ -36,12 +36,14 @@ pub fn compare_lengths(diff: &mut Diff, before: (&Profile, Option<&Triage>), aft
         Some((a, b)) if a != b && !diff.one_isolated => {
             let (was, is) = (step_times(before, a, by), step_times(after, b, by));
             for row in &mut diff.rows {
-                let time = |times: &FxHashMap<String, f64>, side: &Option<super::diff::Side>| {
-                    side.as_ref().map_or(0.0, |s| times.get(&s.name).copied().unwrap_or_default())
+                let of = |times: &FxHashMap<String, (f64, f64)>, side: &Option<super::diff::Side>| {
+                    side.as_ref().map_or((0.0, 0.0), |s| times.get(&s.name).copied().unwrap_or_default())
                 };
-                row.step = Some(StepChange { before: time(&was, &row.before), after: time(&is, &row.after), steps: (a, b) });
+                let (was, is) = (of(&was, &row.before), of(&is, &row.after));
+                row.step = Some(StepChange { before: was.0, after: is.0, launches: (was.1, is.1) });
             }
-            diff.step_totals = Some((was.values().sum(), is.values().sum()));
+            let total = |times: &FxHashMap<String, (f64, f64)>| times.values().map(|t| t.0).sum();
+            diff.step_totals = Some((total(&was), total(&is)));
             diff.steps = Some((a, b));
             sort_by(diff, |row| row.shown_change().abs());
         }
@@ -79,11 +81,12 @@ fn sort_by(diff: &mut Diff, key: impl Fn(&DiffRow) -> f64) {
     diff.rows.sort_by(|x, y| key(y).total_cmp(&key(x)).then_with(|| x.name().cmp(y.name())));
 }
 
-/// Mean time of each group per step, ns.
-fn step_times((profile, triage): (&Profile, Option<&Triage>), steps: usize, by: GroupBy) -> FxHashMap<String, f64> {
+/// Mean time, ns, and number of launches of each group per step.
+fn step_times((profile, triage): (&Profile, Option<&Triage>), steps: usize, by: GroupBy) -> FxHashMap<String, (f64, f64)> {
     let paths = by.needs_paths().then(|| Paths::from_profile(profile));
     let grouping = Grouping::from_window(profile, by, paths.as_ref(), triage.map(|t| t.window));
-    grouping.rows.into_iter().map(|r| (r.name, r.stats.total as f64 / steps.max(1) as f64)).collect()
+    let each = |n: f64| n / steps.max(1) as f64;
+    grouping.rows.into_iter().map(|r| (r.name, (each(r.stats.total as f64), each(r.stats.count as f64)))).collect()
 }
 
 /// Launches in the second run for each one in the first; `None` if the kernel is not in both.
@@ -146,7 +149,7 @@ mod tests {
     fn a_row_shows_the_change_in_a_step() {
         let mut row = row("k", (96, 6), 0.0);
         assert!(row.shown_change() < -80_000.0);
-        row.step = Some(StepChange { before: 1_000.0, after: 1_100.0, steps: (96, 6) });
+        row.step = Some(StepChange { before: 1_000.0, after: 1_100.0, launches: (1.0, 1.0) });
         assert_eq!((row.shown_change(), row.step_percent(), row.shown_launches()), (100.0, Some(10.0), (1.0, 1.0)));
     }
 }
