@@ -109,15 +109,15 @@ pub fn print_triage(args: &TriageArgs, nsys: Option<&Path>) -> Result<(), Failur
     if !failed.is_empty() {
         return Err(Failure::found(format!("found: {}", failed.join(", "))));
     }
-    // A run without collectives has no other ranks to wait for.
-    if judged.iter().any(|(_, t)| t.devices.iter().any(|d| d.collectives > 0)) {
-        super::ranks::require_judged(&args.fail_on, ranks.map(|r| r.job))?;
-    }
     // The part that could not be read may hold a finding that was asked for.
     let damaged = |p: &Profile| p.notes.iter().any(|n| n.kind == NoteKind::Damaged && n.severity == Severity::Error);
     match judged.iter().find(|(profile, _)| !args.fail_on.is_empty() && damaged(profile)) {
         Some((profile, _)) => {
             Err(Failure::unreadable(format!("{}: the report is damaged: nothing is found or ruled out", profile.file_name())))
+        }
+        // A run without collectives has no other ranks to wait for.
+        None if judged.iter().any(|(_, t)| t.devices.iter().any(|d| d.collectives > 0)) => {
+            super::ranks::require_judged(&args.fail_on, ranks.map(|r| r.job))
         }
         None => Ok(()),
     }
