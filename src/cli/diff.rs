@@ -106,16 +106,13 @@ pub fn print_diff(args: &DiffArgs, nsys: Option<PathBuf>) -> Result<(), Failure>
     // A collective takes longer because another rank is late, too: what ranks wait for each other is in the steps.
     let ((was, is), collectives) = (found.step_totals.unwrap_or((found.totals.0 as f64, found.totals.1 as f64)), found.collective_times());
     let (was, is) = (was - collectives.0, is - collectives.1);
-    let what = match (found.step_totals.is_some(), collectives == (0.0, 0.0)) {
-        (true, true) => "kernel time a step",
-        (true, false) => "kernel time a step without collectives",
-        (false, true) => "kernel time",
-        (false, false) => "kernel time without collectives",
-    };
-    let kernel_time = (was > 0.0).then(|| (what, (is - was) / was * 100.0));
+    let of = if found.step_totals.is_some() { " a step" } else { "" };
+    let without = if collectives == (0.0, 0.0) { "" } else { " without collectives" };
+    let kernel_time = (was > 0.0).then(|| (format!("kernel time{of}{without}"), (is - was) / was * 100.0));
     let steps = judged.and_then(|(was, is)| StepTimes::of_runs(was, is));
-    let step = steps.filter(|t| t.before > 0).map(|t| ("the time of a step", (t.after - t.before) as f64 / t.before as f64 * 100.0));
-    let compared: Vec<(&str, f64)> = step.into_iter().chain(kernel_time).collect();
+    let step =
+        steps.filter(|t| t.before > 0).map(|t| ("the time of a step".to_owned(), (t.after - t.before) as f64 / t.before as f64 * 100.0));
+    let compared: Vec<(String, f64)> = step.into_iter().chain(kernel_time).collect();
     let changes: Vec<String> = compared.iter().map(|(what, percent)| format!("{what} changed by {percent:+.1}%")).collect();
     if let Some((what, percent)) = compared.iter().find(|(_, percent)| *percent > most) {
         return Err(Failure::found(format!("{what} grew by {percent:.1}%, more than {most}% ({})", changes.join(", "))));

@@ -311,6 +311,10 @@ pub fn notes<'a>(file: &str, notes: impl Iterator<Item = &'a crate::model::Note>
     }
 }
 
+fn no_launch_between(file: &Path) -> Failure {
+    Failure::wrong(format!("{}: no kernel was launched between these times", file.display()))
+}
+
 /// `warpscope top`: prints groups of launches.
 pub fn top(args: &TopArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let between = args.between.to_window().map_err(Failure::usage)?;
@@ -334,7 +338,7 @@ pub fn top(args: &TopArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
         return Err(Failure::wrong(format!("{}: cannot group by {}: {why}", args.file.display(), args.by.cli_name())));
     }
     if between.is_some() && grouping.rows.is_empty() {
-        return Err(Failure::wrong(format!("{}: no kernel was launched between these times", args.file.display())));
+        return Err(no_launch_between(&args.file));
     }
     let needle = args.filter.as_deref().unwrap_or_default().to_lowercase();
     let rows: Vec<u32> =
@@ -409,7 +413,7 @@ pub fn launches(args: &LaunchesArgs, nsys: Option<PathBuf>) -> Result<(), Failur
     }
     let inside = |row: u32| between.is_none_or(|(from, to)| (from..to).contains(&profile.launches.start(row as usize)));
     if between.is_some() && !(0..).take(profile.launches.len()).any(inside) {
-        return Err(Failure::wrong(format!("{}: no kernel was launched between these times", args.file.display())));
+        return Err(no_launch_between(&args.file));
     }
     let numbered = report::launches::numbered_launches(&profile, kernels.as_ref()).filter(|r| inside(r.0));
     let one = |(launch, nth): (u32, u32)| LaunchRow::new(&profile, Some(&paths), launch, nth);

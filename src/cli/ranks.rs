@@ -3,7 +3,7 @@
 use super::failure::{Failure, UNREADABLE};
 use super::values::word_parser;
 use super::{interrupt, print};
-use crate::analysis::ranks::{self, ACROSS_RANKS, Job, OF_JOBS, build_digests, build_job};
+use crate::analysis::ranks::{self, Job, OF_JOBS, build_digests, build_job};
 use crate::analysis::triage::{self, Scope, Verdict};
 use crate::import::open::rank_report;
 use crate::import::{Parts, Wants};
@@ -233,7 +233,9 @@ pub fn compare_ranks(args: &RanksArgs, nsys: Option<&Path>) -> Result<(), Failur
 
 /// Returns an error if a finding to fail on needs several ranks, and could not be looked for.
 pub(super) fn require_judged(fail_on: &[String], job: Option<&Job>) -> Result<(), Failure> {
-    let Some(asked) = fail_on.iter().find(|id| ACROSS_RANKS.iter().any(|v| v.id() == *id)) else { return Ok(()) };
+    // Time in exposed collectives shows in each rank's own report.
+    let of_several = |id: &&String| OF_JOBS.iter().any(|v| v.id() == **id && *v != Verdict::CommExposed);
+    let Some(asked) = fail_on.iter().find(of_several) else { return Ok(()) };
     let because = match job {
         Some(job) => job.unknown_because(),
         None => Some("this is one rank: name the reports of the others, too".to_owned()),

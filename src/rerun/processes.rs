@@ -18,9 +18,9 @@ pub enum Scope {
     InTurn(usize),
     /// Several processes launch concurrently, but the selected one has a unique executable name.
     ByName(String),
-    /// Several processes launch concurrently; the selected one has this rank.
+    /// Several processes run concurrently, in the report or beside it; the selected one has this rank.
     AtOnce {
-        /// Processes that launch candidates.
+        /// Processes that launch candidates; 1 if the report holds one rank of a job.
         processes: usize,
         /// Rank of the selected process.
         rank: u32,

@@ -117,12 +117,12 @@ pub fn build_command(profile: &Profile, rows: &[usize], options: &Options) -> Re
         let number = launch_skip::count_candidates(profile, &population, &unit, &[row]).in_process.first().copied().unwrap_or_default() + 1;
         if asked.is_empty() {
             asked.extend(common_parts(profile, &draft)?);
-            if let Scope::AtOnce { processes: 1, .. } = draft.scope {
+            if let Scope::AtOnce { processes: 1, because, .. } = draft.scope {
                 let text = "the program exchanges data with other ranks, which are not in this report: it does not start alone";
-                warnings.push(
-                    warning("processes", Severity::Warning, text)
-                        .with_fix("give the launcher's whole command (torchrun, mpirun) as the program"),
-                );
+                let told = warning("processes", Severity::Warning, text)
+                    .with_fix("give the launcher's whole command (torchrun, mpirun) as the program");
+                // A rank that was guessed may be another one.
+                warnings.push(Warning { inexact: because.is_some(), ..told });
             } else if let Scope::InTurn(n) | Scope::AtOnce { processes: n, because: Some(_), .. } = draft.scope {
                 let text = format!("{n} processes launch this kernel, and each that is recorded measures its own launch of that number");
                 warnings.push(Warning { inexact: true, ..warning("processes", Severity::Warning, text) });

@@ -6,7 +6,7 @@ use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, bar, wrap_text};
 use super::view::View;
-use super::widgets::{finding_glyph, severity_glyph};
+use super::widgets::finding_glyph;
 use super::{Role, Theme, chart};
 use crate::analysis::labels::{cut_end, cut_middle, display_width};
 use crate::analysis::memory::{Category, DeviceUsage, MemoryVerdict, StepBasis, device_segments, sites};
@@ -412,7 +412,7 @@ fn draw_holders(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &M
         let share = row.bytes as f64 / total;
         // The line that the first finding is about stands out, whatever its size.
         let named = screen.device_usage().and_then(|d| d.findings.first()).filter(|f| f.details.sites.iter().any(|s| s.0 == row.site));
-        let (mark, role) = named.map_or(("  ", Role::Text), |f| severity_glyph(f.severity));
+        let (mark, role) = named.map_or(("  ", Role::Text), finding_glyph);
         let mut spans = vec![
             Span::styled(align_left(mark, 2), theme.style(role)),
             Span::styled(format!("{} ", align_right(&format_size(row.bytes), SIZE)), theme.style(role)),

@@ -437,7 +437,7 @@ fn finding_rows(
     view: &mut View,
     theme: &Theme,
 ) {
-    // Severity, name, share, certainty and sentence of each row.
+    // Glyph, name, share, certainty and sentence of each row.
     let own = triage.findings.iter().map(|f| (finding_glyph(f), f.id.id(), f.share_text(), f.sure.as_str(), f.headline.clone()));
     let first = lead.map(|lead| match lead {
         Lead::Straggler(Straggler { finding: f, .. }) => (finding_glyph(f), f.id.id(), f.share_text(), f.sure.as_str(), f.headline.clone()),

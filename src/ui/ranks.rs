@@ -94,7 +94,7 @@ fn job_verdict(job: &Job) -> (String, Role) {
             )
         }
         Some(f) => (f.headline.clone(), Role::Warn),
-        None => (job.nothing_found(), if job.matches.list.is_empty() || job.unsure || job.jobs > 1 { Role::Dim } else { Role::Good }),
+        None => (job.nothing_found(), if job.unknown_because().is_some() { Role::Dim } else { Role::Good }),
     }
 }
 

@@ -277,12 +277,12 @@ fn the_rank_that_makes_the_others_wait_is_named() {
         let (code, _, err) = run(args);
         assert!(code == 2 && err.contains("straggler is neither found nor ruled out: "), "{args:?}: {code} {err}");
     }
-    // What one rank tells, and a run without collectives, are judged.
+    // Findings of a single rank, and runs without collectives, are judged.
     for args in [&["triage", &slow, "--fail-on", "launch-bound"][..], &["triage", &file("tiny_ops.sqlite.zst"), "--fail-on", "straggler"]] {
         let (code, _, err) = run(args);
         assert_eq!(code, 0, "{args:?}: {err}");
     }
-    // What a rank waits in collectives is not a change of its kernels.
+    // Waiting in collectives is not a change of the kernels.
     let (fast, slow) = (file("slow_rank_rank0.sqlite.zst"), file("slow_rank_rank1.sqlite.zst"));
     let (code, _, err) = run(&["diff", &fast, &slow, "--fail-above", "5%"]);
     assert!(code == 1 && err.contains("kernel time a step without collectives grew by 2"), "{code} {err}");

@@ -85,12 +85,12 @@ impl Steps {
         Some(at).filter(|&at| at + 1 == self.list.len() || time < self.list[at].end)
     }
 
-    /// Names the step that contains a time. A step found by the optimizer begins with it, and holds the forward and
+    /// Says which step contains a time. A step found by the optimizer begins with it, and holds the forward and
     /// backward pass of the next step of the program.
     pub fn step_text(&self, time: i64) -> Option<String> {
         let (step, all) = (self.step_at(time)? + 1, self.list.len());
         let by_optimizer = matches!(&self.found, Some(StepBasis::Ranges(name)) if name.starts_with("Optimizer."));
-        Some(if by_optimizer { format!("after optimizer step {step} of {all}") } else { format!("step {step} of {all}") })
+        Some(if by_optimizer { format!("after optimizer step {step} of {all}") } else { format!("in step {step} of {all}") })
     }
 
     /// Median length, ns.

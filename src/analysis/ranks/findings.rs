@@ -16,9 +16,6 @@ use std::collections::BTreeMap;
 /// Verdicts that concern the ranks of a job as a whole.
 pub const OF_JOBS: [Verdict; 5] =
     [Verdict::Straggler, Verdict::RankImbalance, Verdict::SlowLink, Verdict::PipelineBubble, Verdict::CommExposed];
-/// Findings that need the collectives of several ranks; time in exposed collectives shows in each rank's own report.
-pub const ACROSS_RANKS: [Verdict; 4] = [Verdict::Straggler, Verdict::RankImbalance, Verdict::SlowLink, Verdict::PipelineBubble];
-
 /// Minimum share of all waiting that the stragglers must cause.
 const MOSTLY: f64 = 0.7;
 /// At most one in this many ranks can be a straggler; if more ranks are late, lateness is not the exception.

@@ -17,7 +17,7 @@ mod summary;
 pub mod waits;
 
 pub use aligned_collectives::{Aligned, Bar, Moment};
-pub use findings::{ACROSS_RANKS, OF_JOBS};
+pub use findings::OF_JOBS;
 pub use job::build_job;
 pub use job_result::{Job, Late, Link, Member, StepCell, Straggler};
 pub use matching::{Arrival, Together};

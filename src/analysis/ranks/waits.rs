@@ -147,6 +147,10 @@ pub fn attribute_waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Wa
             out.outliers.push((end, last.rank, wait));
         }
     }
+    let mut is_longest = vec![false; judged.len()];
+    for &i in &longest {
+        is_longest[i] = true;
+    }
     let others = ranks.saturating_sub(1).max(1) as f64;
     for (end, i) in order {
         let c = &matches.list[i];
@@ -157,7 +161,7 @@ pub fn attribute_waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Wa
             delayed[a.rank as usize][place(a.rank, c.group)].clear();
         }
         let waited: i64 = c.arrivals.iter().map(|a| a.duration.saturating_sub(last.duration)).fold(0, i64::saturating_add);
-        for &(rank, share) in blame.iter().filter(|_| judged[i] || longest.contains(&i)) {
+        for &(rank, share) in blame.iter().filter(|_| judged[i] || is_longest[i]) {
             // Average over all other ranks, including ranks outside this group.
             let part = (waited as f64 * share / others).round() as i64;
             if judged[i] {

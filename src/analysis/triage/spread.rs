@@ -122,7 +122,7 @@ impl Spreads {
         };
         for &cause in CALLS.iter().chain(host) {
             let of_cause = || self.0.iter().filter(|((_, c), _)| *c == cause);
-            let whole: i64 = of_cause().map(|(_, s)| s.ns).sum();
+            let whole = self.gap_time(cause);
             let few = |s: &Spread| if CALLS.contains(&cause) { s.dominant_gaps() } else { s.dominant_gap() };
             let mut gaps: Vec<(i64, Piece)> = of_cause().flat_map(|(_, s)| few(s)).collect();
             let ns = gaps.iter().map(|g| g.0).sum::<i64>();

@@ -84,10 +84,7 @@ fn device_facts(of: &Memory<'_>, d: &DeviceUsage) -> Vec<(&'static str, String)>
     let when = d.peak_time().map_or_else(
         || " before the report begins".to_owned(),
         |t| {
-            let step = d
-                .steps
-                .step_text(t)
-                .map_or_else(String::new, |step| format!(", {}{step}", if step.starts_with("step") { "in " } else { "" }));
+            let step = d.steps.step_text(t).map_or_else(String::new, |step| format!(", {step}"));
             format!(" at {}{step}", d.ledger.format_time(t))
         },
     );

@@ -194,7 +194,7 @@ fn draw_units(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScree
     let ranked: Vec<(&str, f64)> = if amd {
         screen.subject.units.clone()
     } else {
-        ranked.iter().map(|b| (if both_ways && b.unit == Unit::L2 { "L2 in+out" } else { b.unit.label() }, b.share)).collect()
+        ranked.iter().map(|b| (if both_ways && b.unit == Unit::L2 { "L2 rd+wr" } else { b.unit.label() }, b.share)).collect()
     };
     if ranked.is_empty() {
         let text = if amd {

@@ -14,7 +14,7 @@ pub fn next(app: &App, screen: &ResultScreen) -> String {
     let key = |id| app.session.key_link(id);
     let joined = screen.sure.filter(|_| screen.view == ResultView::Metrics).map(|s| {
         let tool = if screen.subject.is_amd() { "rocprof-compute's" } else { "ncu's" };
-        // What was measured in the run is in the timeline.
+        // Results of this run have the durations of the timeline.
         let differ = if s == Sure::Measured { String::new() } else { format!("; {tool} durations differ from the timeline's") };
         format!(". {}{differ}", s.describe())
     });

@@ -96,7 +96,7 @@ pub fn limited_occupancy(case: &Case<'_>) -> Option<Hint> {
     // them down.
     let relief = if alone { DemandReduction::bound_only() } else { DemandReduction::bound_only().with_time(0.9 * (1.0 - stake), 1.5) };
     let relief = relief
-        .with_floor(0.9 * warps, format!("there can be {:.1} times as many warps, with a tenth less to do each", 1.0 / warps.max(1e-6)));
+        .with_floor(0.9 * warps, format!("there can be {:.1} times as many warps, with a tolerance of a tenth", 1.0 / warps.max(1e-6)));
     let bound = if alone {
         "only counters can tell whether it costs anything; listed because it limits the launch".to_owned()
     } else {

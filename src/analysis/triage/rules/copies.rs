@@ -75,7 +75,7 @@ pub fn pageable_copies(case: &RunContext<'_>) -> Option<Finding> {
             .with_number("idle after they were waited for", (after > 0).then_some(after as f64), "ns")
             .with_number(HIDDEN, hidden_by_kernels(case, sum) as f64, "ns")
             .with_gain_basis(format!(
-                "the time in which only these copies ran, and the idle time while they were staged and after they were waited for; if pinned, they take their bytes at the link's rate, of which kernels can hide {}",
+                "the time in which only these copies ran, and the idle time while they were staged and after they were waited for; if pinned, they take their bytes at the link's rate; kernels can hide {}",
                 share_hidden(case, sum)
             ))
             .with_places(places::of_copies(case, &[CopyClass::Pageable]))
@@ -145,7 +145,7 @@ pub fn copy_bound(case: &RunContext<'_>) -> Option<Finding> {
     let finding = add_evidence(Finding::new(Verdict::CopyBound, share, headline), case, sum)
         .with_number(HIDDEN, hidden_by_kernels(case, sum) as f64, "ns")
         .with_gain_basis(format!(
-            "the time in which only these copies ran; kernels can hide {}, the rest takes fewer bytes",
+            "the time in which only these copies ran; kernels can hide {}, and fewer bytes take less",
             share_hidden(case, sum)
         ))
         .with_places(places::of_copies(case, &classes));

@@ -27,7 +27,7 @@ fn describe_activity(case: &RunContext<'_>, piece: &Piece) -> String {
         (Cause::Compute, _) => "host code".to_owned(),
         (Cause::Wait, _) => "the host, which waits for something else".to_owned(),
         (Cause::Unknown, _) => "the host, which is outside the driver".to_owned(),
-        // What the host does before it loads code is not recorded: it may compile.
+        // The host may compile before it loads code; that is not recorded.
         (Cause::Compile, _) if piece.between * 2 > piece.end - piece.start => "code to be loaded, perhaps after being compiled".to_owned(),
         (Cause::Compile, _) => "code to be compiled or loaded".to_owned(),
         (Cause::Queued, _) => "an operation that was already launched, and waited in its stream".to_owned(),

@@ -48,7 +48,7 @@ pub static FIELDS: &[Field] = &[
     Field {
         title: "profiler",
         parts: &[PartId::Tool],
-        about: "Ncu replays the launch; the built-in tracer measures it while the program runs.",
+        about: "ncu replays the launch; the built-in tracer measures it while the program runs.",
         applies: always,
         value: |s, _| {
             if is_traced(s) { "the built-in tracer".to_owned() } else { s.current_rerun().map_or("ncu", |r| r.tool).to_owned() }
