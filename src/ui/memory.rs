@@ -96,7 +96,8 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &MemoryScreen, vie
     super::panel::draw_lines(frame, if framed { at } else { Rect { x: at.x + 1, width: at.width.saturating_sub(2), ..at } }, found);
     let rows = (area.height / 3).clamp(CURVE.0, CURVE.1);
     let plot = split_top(&mut rest, rows + border);
-    let plot = draw_panel(frame, plot, over_time(screen, device, usize::from(inner.width.saturating_sub(6)), theme), framed, theme);
+    let title = over_time(screen, known, device, usize::from(inner.width.saturating_sub(6)), view.ascii, theme);
+    let plot = draw_panel(frame, plot, title, framed, theme);
     let plot = if framed { plot } else { Rect { x: plot.x + 1, width: plot.width.saturating_sub(2), ..plot } };
     draw_curve(frame, plot, screen, device, curve, view.ascii, theme);
     let of = Memory { profile, usage: &known.usage };
@@ -164,7 +165,31 @@ fn finding_lines(device: &DeviceUsage, columns: usize, most: usize, theme: &Them
     out
 }
 
-fn over_time(screen: &MemoryScreen, device: &DeviceUsage, columns: usize, theme: &Theme) -> Vec<Span<'static>> {
+/// Role and glyph of the memory that is never freed by the code of the finding "growth", in the curve and its legend.
+fn growth_mark(device: &DeviceUsage, ascii: bool, theme: &Theme) -> (Role, char) {
+    let role = device.findings.iter().find(|f| f.id == MemoryVerdict::Growth).map_or(Role::Warn, |f| finding_glyph(f).1);
+    // Without colors, another shade tells it from the rest of the curve.
+    let colored = theme.style(role).fg != theme.style(Role::Bar).fg;
+    (
+        role,
+        if ascii {
+            '%'
+        } else if colored {
+            chart::FULL
+        } else {
+            '▒'
+        },
+    )
+}
+
+fn over_time(
+    screen: &MemoryScreen,
+    known: &MemoryView,
+    device: &DeviceUsage,
+    columns: usize,
+    ascii: bool,
+    theme: &Theme,
+) -> Vec<Span<'static>> {
     let dim = |text: String| Span::styled(text, theme.style(Role::Dim));
     let mut out = vec![Span::styled("Over time", theme.style(Role::Title))];
     if let (Some((_, part)), Some(whole)) = (&screen.zoom, screen.whole_curve()) {
@@ -177,6 +202,16 @@ fn over_time(screen: &MemoryScreen, device: &DeviceUsage, columns: usize, theme:
     }
     if let Some(step) = screen.cursor_position().1.and_then(|t| device.steps.step_text(t)) {
         out.push(dim(format!("  {step}")));
+    }
+    let growth =
+        device.findings.iter().find(|f| f.id == MemoryVerdict::Growth && screen.whole_curve().is_some_and(|c| !c.growth.is_empty()));
+    if let Some(site) = growth.and_then(|f| f.details.sites.iter().find_map(|s| known.usage.sites.get(s.0))) {
+        let (role, glyph) = growth_mark(device, ascii, theme);
+        let used: usize = out.iter().map(|s| display_width(&s.content)).sum();
+        let text = format!(" never freed: {}", escape_unsafe(&site.summary_line()));
+        if used + 3 + display_width(&text) <= columns {
+            out.extend([Span::styled(format!("  {glyph}"), theme.style(role)), dim(text)]);
+        }
     }
     // The header's time span covers operations on a GPU, so give the span of the allocations here.
     if let Some((begin, end)) = screen.whole_curve().map(|c| c.span).filter(|_| device.ledger.timed) {
@@ -220,6 +255,9 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, device: 
     let ground = theme.style(Role::BarEmpty).fg.filter(|_| !ascii);
     let drawn = |values: &[u64]| chart::step_lines(&values.iter().map(|&v| v as f64).collect::<Vec<_>>(), most, rows);
     let (area_rows, line_rows) = (drawn(&allocated), drawn(&reserved));
+    let growth = if curve.growth.is_empty() { Vec::new() } else { drawn(&fit(&curve.growth, None)) };
+    let (growth_role, growth_full) = growth_mark(device, ascii, theme);
+    let colored = growth_full == chart::FULL;
     let column = |time: i64| if time >= end { columns - 1 } else { curve.column_of(time, columns - 1) };
     let drawn_at = |time: i64| (begin..=end).contains(&time).then(|| column(time));
     let cursor = screen.cursor_position().1.and_then(drawn_at);
@@ -236,10 +274,17 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, device: 
         let mut spans = vec![Span::styled(format!("{} ", align_right(&label, SCALE)), theme.style(Role::Dim))];
         let own: Vec<char> = line.chars().collect();
         let above: Vec<char> = line_rows.get(row).map(|r| r.chars().collect()).unwrap_or_default();
+        let grown: Vec<char> = growth.get(row).map(|r| r.chars().collect()).unwrap_or_default();
         for at in 0..columns {
             let here = own.get(at).copied().unwrap_or(' ');
             let over = above.get(at).copied().unwrap_or(' ');
-            let (glyph, style) = if here != ' ' {
+            let kept = grown.get(at).copied().filter(|&g| g != ' ' && here != ' ');
+            let (glyph, style) = if let Some(kept) = kept.filter(|&g| g == here || g == chart::FULL || colored) {
+                // Below the top of the curve, the rest of the cell has the color of the curve.
+                let rest = theme.style(Role::Bar).fg.filter(|_| kept != here && here == chart::FULL);
+                let style = theme.style(growth_role);
+                (if colored { kept } else { growth_full }, rest.map_or(style, |color| style.bg(color)))
+            } else if here != ' ' {
                 let style = theme.style(Role::Bar);
                 let full = over == chart::FULL;
                 (if ascii { '#' } else { here }, ground.filter(|_| full).map_or(style, |color| style.bg(color)))

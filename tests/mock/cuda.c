@@ -33,13 +33,19 @@ int cuDeviceGetAttribute(int* value, uint32_t attribute, int device) {
 }
 int cuCtxSynchronize(void) { return 0; }
 int cuStreamIsCapturing(void* stream, int* status) { (void)stream; *status = 0; return 0; }
-// Pretends to instantiate a graph for this many milliseconds; the mock of cuptiSubscribe aborts if it runs meanwhile.
+// Pretends to instantiate a graph for this many milliseconds, computing and waiting in turn, as the driver does; the mock
+// of cuptiSubscribe aborts if it runs meanwhile.
 volatile int mock_instantiating;
 __attribute__((noinline)) static void instantiate_for(unsigned long long ms) {
   struct timespec end, t;
   clock_gettime(CLOCK_MONOTONIC, &end);
   end.tv_sec += (time_t)(ms / 1000), end.tv_nsec += (long)(ms % 1000) * 1000000;
-  do clock_gettime(CLOCK_MONOTONIC, &t); while (t.tv_sec < end.tv_sec || (t.tv_sec == end.tv_sec && t.tv_nsec < end.tv_nsec));
+  const struct timespec wait = { 0, 300000 };
+  for (int i = 0;; i++) {
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    if (t.tv_sec > end.tv_sec || (t.tv_sec == end.tv_sec && t.tv_nsec >= end.tv_nsec)) return;
+    if (i % 4000 == 0) clock_nanosleep(CLOCK_MONOTONIC, 0, &wait, NULL);
+  }
 }
 int cuGraphInstantiateWithFlags(void** exec, void* graph, unsigned long long ms) {
   (void)exec, (void)graph;

@@ -275,7 +275,7 @@ fn modules_that_are_no_longer_the_same_are_not_named_and_damaged_ones_harm_nothi
         let numbered = |profile: &Profile| stacks(profile).iter().filter(|s| s.0.iter().any(|f| f.starts_with("program+0x"))).count();
         assert!((numbered(&read(&file)) > 0) == flags.contains(&"-s"), "{flags:?}");
         let mut seed = 88_172_645_463_325_252_u64;
-        for _ in 0..40 {
+        for _ in 0..15 {
             let mut damaged = bytes.clone();
             for _ in 0..20 {
                 seed ^= seed << 13;

@@ -106,7 +106,7 @@ fn every_python_shows_the_function_that_the_gpu_waits_for() {
             ("lock", vec![(&waits, 0.9), (&waits_for_lock, 0.1), (&holds, 0.9)]),
         ];
         let runs = std::thread::scope(|scope| {
-            expected.each_ref().map(|(kind, _)| scope.spawn(move || run_loop(python, kind, "1.5"))).map(|t| t.join().unwrap())
+            expected.each_ref().map(|(kind, _)| scope.spawn(move || run_loop(python, kind, "1"))).map(|t| t.join().unwrap())
         });
         for ((kind, shares), run) in expected.iter().zip(&runs) {
             let found = |l: &Loop| shares.iter().map(|s| (s.0)(l)).collect::<Vec<_>>();
@@ -115,7 +115,7 @@ fn every_python_shows_the_function_that_the_gpu_waits_for() {
             let mut last = found(run);
             for _ in 0..3 {
                 if !fits(&last) {
-                    last = found(&run_loop(python, kind, "1.5"));
+                    last = found(&run_loop(python, kind, "1"));
                 }
             }
             assert!(fits(&last), "{version:?} {kind}: {last:?}");

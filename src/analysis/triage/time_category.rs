@@ -62,7 +62,7 @@ impl TimeCategory {
             Self::Computing => "host computes",
             Self::Waiting => "host waits",
             Self::Allocating => "allocating",
-            Self::Compiling => "compiling",
+            Self::Compiling => "compile/load",
             Self::Graphs => "graph capture",
             Self::Other => "other",
         }

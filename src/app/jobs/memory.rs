@@ -1,6 +1,8 @@
 //! Memory use of a report's program, prepared for display
 
-use crate::analysis::memory::{DeviceUsage, HeldMemory, Usage, analyze_usage as memory_usage, held_rows};
+use crate::analysis::memory::sites::Sites;
+use crate::analysis::memory::{DeviceUsage, HeldMemory, MemoryVerdict, Usage, analyze_usage as memory_usage, held_rows};
+use crate::model::api_call::NONE;
 use crate::model::{Cancel, Profile};
 use crate::report::memory::{Memory, When, site_name};
 use std::collections::HashMap;
@@ -55,13 +57,15 @@ pub struct Curve {
     pub allocated: Vec<u64>,
     /// Maximum bytes reserved by the allocator in each interval; empty if unknown.
     pub reserved: Vec<u64>,
+    /// Maximum bytes in each interval that are never freed by the code of the finding "growth"; empty without it.
+    pub growth: Vec<u64>,
 }
 
 impl MemoryView {
     /// Returns `None` if the report has no memory data.
     pub fn from_profile(profile: &Profile, cancel: &Cancel) -> Option<Self> {
         let usage = memory_usage(profile, cancel)?;
-        let curves = usage.devices.iter().map(Curve::from_device).collect();
+        let curves = usage.devices.iter().map(|d| Curve::from_device(d, &usage.sites)).collect();
         Some(Self { usage, curves })
     }
 
@@ -78,18 +82,18 @@ impl MemoryView {
 }
 
 impl Curve {
-    fn from_device(device: &DeviceUsage) -> Self {
+    fn from_device(device: &DeviceUsage, sites: &Sites) -> Self {
         let ledger = &device.ledger;
         let Some((begin, end)) = ledger.span() else { return Self::default() };
         let points = ledger.times.iter().copied().zip(ledger.bytes.iter().copied());
         let allocated = max_per_part(points, ledger.before, (begin, end));
         let first = ledger.reserved.first().map(|r| r.1);
         let reserved = first.map(|first| max_per_part(ledger.reserved.iter().copied(), first, (begin, end))).unwrap_or_default();
-        Self { span: (begin, end), allocated, reserved }
+        Self { span: (begin, end), allocated, reserved, growth: growth_per_part(device, sites, (begin, end)) }
     }
 
     /// Creates the curve of a time window, ns.
-    pub fn from_window(device: &DeviceUsage, (begin, end): (i64, i64)) -> Self {
+    pub fn from_window(device: &DeviceUsage, sites: &Sites, (begin, end): (i64, i64)) -> Self {
         let ledger = &device.ledger;
         let (from, to) = (ledger.times.partition_point(|&t| t < begin), ledger.times.partition_point(|&t| t <= end));
         let points = ledger.times[from..to].iter().copied().zip(ledger.bytes[from..to].iter().copied());
@@ -97,7 +101,7 @@ impl Curve {
         let (first, last) = (ledger.reserved.partition_point(|r| r.0 < begin), ledger.reserved.partition_point(|r| r.0 <= end));
         let held = ledger.reserved.get(first.saturating_sub(1)).map(|r| r.1);
         let reserved = held.map(|held| max_per_part(ledger.reserved[first..last].iter().copied(), held, (begin, end))).unwrap_or_default();
-        Self { span: (begin, end), allocated, reserved }
+        Self { span: (begin, end), allocated, reserved, growth: growth_per_part(device, sites, (begin, end)) }
     }
 
     /// Column that shows a time if the curve is reduced to `columns` columns.
@@ -123,6 +127,23 @@ fn interval_of(time: i64, (begin, end): (i64, i64)) -> usize {
     let length = (i128::from(end) - i128::from(begin)).max(1);
     let at = ((i128::from(time) - i128::from(begin)) * (COLUMNS as i128) / length).clamp(0, COLUMNS as i128 - 1);
     usize::try_from(at).unwrap_or(0)
+}
+
+/// Bytes that the code of the finding "growth" has allocated and never frees, in each interval of a span.
+fn growth_per_part(device: &DeviceUsage, sites: &Sites, (begin, end): (i64, i64)) -> Vec<u64> {
+    let ledger = &device.ledger;
+    let Some(found) = device.findings.iter().find(|f| f.id == MemoryVerdict::Growth) else { return Vec::new() };
+    let is_named = |site: u32| site != NONE && found.details.sites.iter().any(|s| s.0 == site);
+    let kept = ledger.lives.iter().filter(|l| l.is_kept() && !l.is_older() && is_named(sites.site_of_stack(l.stack)));
+    let mut sum = 0_u64;
+    let mut points: Vec<(i64, u64)> = Vec::new();
+    for life in kept {
+        sum = sum.saturating_add(life.bytes);
+        points.push((ledger.event_time(life.start), sum));
+    }
+    let (from, to) = (points.partition_point(|p| p.0 < begin), points.partition_point(|p| p.0 <= end));
+    let before = from.checked_sub(1).map_or(0, |at| points[at].1);
+    if sum == 0 { Vec::new() } else { max_per_part(points[from..to].iter().copied(), before, (begin, end)) }
 }
 
 /// Maximum in each interval of a span; each value holds until the next point.
@@ -154,7 +175,7 @@ mod tests {
         let curve = |at: usize| {
             let mut allocated = vec![0; COLUMNS];
             allocated[at] = 7;
-            Curve { span: (0, ns(COLUMNS)), allocated, reserved: Vec::new() }
+            Curve { span: (0, ns(COLUMNS)), allocated, ..Curve::default() }
         };
         for at in [0, 1, 500, 501, 1022, 1023] {
             for columns in [20, 66, 105, 187, 1024] {

@@ -366,7 +366,7 @@ pub fn perform_work(work: &Work, cancel: &Cancel) -> Option<JobResult> {
             JobResult::Beside(*screen, Beside::from_profile(before, name.clone(), cancel).map(Arc::new))
         }
         JobRequest::MemoryWindow { screen, view, device, window } => {
-            let curve = view.usage.devices.get(*device).map(|d| Curve::from_window(d, *window))?;
+            let curve = view.usage.devices.get(*device).map(|d| Curve::from_window(d, &view.usage.sites, *window))?;
             JobResult::MemoryWindow(*screen, *device, Arc::new(curve))
         }
         JobRequest::Held { screen, view, device, at } => JobResult::Held(*screen, *device, *at, view.owners_at(*device, *at).into()),

@@ -68,7 +68,7 @@ fn lines_table(triage: &Triage, lines: &[LineTime]) -> Table {
 }
 
 fn css_class(part: TimeCategory) -> String {
-    format!("p-{}", part.short_label().replace(' ', "-"))
+    format!("p-{}", part.short_label().replace([' ', '/'], "-"))
 }
 
 fn shares_picture(triage: &Triage) -> Picture {
@@ -269,4 +269,17 @@ fn finding_block(f: &Finding, triage: &Triage) -> FindingText {
     text.places.truncate(PLACES);
     text.confirm = Default::default();
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_category_has_a_color() {
+        let style = include_str!("style.css");
+        for part in TimeCategory::ALL {
+            assert!(style.contains(&format!(".{}{{fill:", css_class(part))), "{part:?}");
+        }
+    }
 }
