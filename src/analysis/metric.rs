@@ -99,7 +99,7 @@ pub fn human_number(value: f64, unit: &str) -> Shown {
         "cycle/second" | "hz" => format_scaled(value, "Hz"),
         "flop/second" => format_scaled(value, "FLOP/s"),
         "op/second" => format_scaled(value, "OP/s"),
-        "" | "inst" | "warp" | "thread" | "block" | "cycle" | "sector" | "request" | "sample" => {
+        "" | "inst" | "warp" | "thread" | "block" | "cycle" | "sector" | "wavefront" | "request" | "sample" => {
             // Counts below 1e8 are not abbreviated: users compare them by eye.
             if value.abs() >= 1e8 { format_scaled(value, unit) } else { (format_plain(value), unit.to_owned()) }
         }

@@ -135,7 +135,7 @@ impl Worth {
         }
         match self.saves.map(|(least, most)| (least * 100.0, most * 100.0)).filter(|(_, most)| *most >= 0.5) {
             Some((least, most)) if least < 0.5 && most >= 1.0 => format!("this change makes the run at most {most:.0}% shorter"),
-            Some((least, most)) if most - least < 1.0 => format!("this change makes the run {most:.0}% shorter"),
+            Some((least, most)) if most - least < 1.0 => format!("this change makes the run about {most:.0}% shorter"),
             Some((least, most)) => format!("this change makes the run {least:.0}–{most:.0}% shorter"),
             None if critical < 0.5 => "without it, the run would not be shorter".to_owned(),
             None => format!("without it, the run would be about {} shorter", format_whole_percent(critical)),

@@ -34,9 +34,22 @@ pub struct DiffArgs {
     /// timelines, or both of counters: another pair is refused.
     #[arg(long, value_name = "PCT", value_parser = parse_percent)]
     pub fail_above: Option<f64>,
+    /// Times that `--fail-above` compares [default: both].
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "both", hide_default_value = true, requires = "fail_above")]
+    pub gate: Gate,
     /// Output format [default: table on a terminal, else csv].
     #[arg(long, value_parser = word_parser::<PageFormat>())]
     pub format: Option<PageFormat>,
+}
+
+/// Times that a gate compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Gate {
+    Both,
+    /// The mean time of a step: the kernels may take longer if the step is shorter.
+    Step,
+    /// The time of the kernels without collectives, of a step where there are steps.
+    Kernels,
 }
 
 /// Parses a percentage, with or without `%`.
@@ -112,7 +125,13 @@ pub fn print_diff(args: &DiffArgs, nsys: Option<PathBuf>) -> Result<(), Failure>
     let steps = judged.and_then(|(was, is)| StepTimes::of_runs(was, is));
     let step =
         steps.filter(|t| t.before > 0).map(|t| ("the time of a step".to_owned(), (t.after - t.before) as f64 / t.before as f64 * 100.0));
+    let step = step.filter(|_| args.gate != Gate::Kernels);
+    let kernel_time = kernel_time.filter(|_| args.gate != Gate::Step);
     let compared: Vec<(String, f64)> = step.into_iter().chain(kernel_time).collect();
+    if compared.is_empty() {
+        let what = if args.gate == Gate::Step { "steps" } else { "kernel times" };
+        return Err(Failure::wrong(format!("--fail-above compares nothing: the runs have no {what} in common")));
+    }
     let changes: Vec<String> = compared.iter().map(|(what, percent)| format!("{what} changed by {percent:+.1}%")).collect();
     if let Some((what, percent)) = compared.iter().find(|(_, percent)| *percent > most) {
         return Err(Failure::found(format!("{what} grew by {percent:.1}%, more than {most}% ({})", changes.join(", "))));

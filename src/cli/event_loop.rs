@@ -74,8 +74,9 @@ fn run_explorer(sources: Vec<From>, args: &GlobalArgs, opening: &Opening, config
     }
     let library = theme::Library::new(config::load_themes(config::config_folder().as_deref()));
     let mode = args.color.or(config.color).unwrap_or_else(|| ColorMode::detect_from_env(env_variable));
-    let settings = resolve_settings(args, opening, config, &library, mode)?;
     let ascii = args.ascii.or(config.ascii).unwrap_or_else(|| !config::utf8_locale(env_variable));
+    let mut settings = resolve_settings(args, opening, config, &library, mode)?;
+    settings.keymap = settings.keymap.with_ascii_labels(ascii);
     let size = crossterm::terminal::size()?;
     let names = sources.iter().map(|s| match s {
         From::File(path) => path.clone(),

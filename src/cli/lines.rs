@@ -61,6 +61,11 @@ fn judge_run(args: &LinesArgs, file: &Path, nsys: Option<PathBuf>) -> Result<(Pr
     let windows = args.scope.to_windows(&profile, &shown.to_string(), None)?;
     let found = triage::triage_profile(&profile, &Scope { windows, ..Scope::default() }, &Cancel::default());
     let Some(found) = found else {
+        if profile.metrics.is_some() {
+            return Err(Failure::wrong(format!(
+                "{shown}: a report of single kernels has no host code; `warpscope metrics {shown} --source` lists the lines of the kernels' code"
+            )));
+        }
         return Err(Failure::wrong(format!("{shown}: nothing ran on a GPU in this time, or the report has no times")));
     };
     if found.devices.is_empty() {

@@ -72,7 +72,8 @@ pub fn print_metrics(args: &MetricsArgs) -> Result<(), Failure> {
         DecimalSign::Point => Decimal::Point,
         DecimalSign::Comma => Decimal::Comma,
     });
-    let metrics = interrupt::read_cancellable(&args.file, |cancel| read_metrics(args, cancel, decimal))?;
+    let found = interrupt::read_cancellable(&args.file, |cancel| read_metrics(args, cancel, decimal))?;
+    let metrics = found.map_err(|none| Failure::wrong(format!("{}: {none}", args.file.display())))?;
     let file = args.file.display();
     print::notes(&file.to_string(), metrics.notes.iter());
     if let Some(launch) = args.launch.filter(|&l| l >= metrics.results.len()) {
@@ -104,8 +105,8 @@ pub fn print_metrics(args: &MetricsArgs) -> Result<(), Failure> {
     })
 }
 
-/// Reads results of ncu or AMD's profilers.
-fn read_metrics(args: &MetricsArgs, cancel: Cancel, decimal: Option<Decimal>) -> Result<model::Metrics, ImportError> {
+/// Reads results of ncu or AMD's profilers; for a report without any, returns why.
+fn read_metrics(args: &MetricsArgs, cancel: Cancel, decimal: Option<Decimal>) -> Result<Result<model::Metrics, String>, ImportError> {
     let job = Job { cancel, ..Job::new(Wants::LAUNCHES, &|_| {}) };
     let all = import::open::open_input(&args.file, &job);
     if let Ok(input) = &all
@@ -113,28 +114,23 @@ fn read_metrics(args: &MetricsArgs, cancel: Cancel, decimal: Option<Decimal>) ->
         && let Ok(profile) = import::read_profile(input, &job)
     {
         if let Some(metrics) = profile.measured.as_ref().and_then(|m| m.metrics.as_ref()).or(profile.metrics.as_ref()) {
-            return Ok(model::Metrics::clone(metrics));
+            return Ok(Ok(model::Metrics::clone(metrics)));
         }
         if WarpscopeTrace.knows(input) {
             let why =
                 profile.notes.iter().find(|n| n.text.starts_with("Nothing was measured") || n.text.starts_with("Stall reasons were not"));
             let what = why.map_or("nothing was measured while the program ran".to_owned(), |n| n.text.trim_end_matches('.').to_owned());
-            return Err(ImportError::refused(
-                &args.file,
-                what,
-                "`warpscope help measure` says how counters and stall reasons are recorded",
-            ));
+            return Ok(Err(format!("{what}; `warpscope help measure` says how counters and stall reasons are recorded")));
         }
         if !profile.launches.is_empty() || !profile.totals.is_empty() {
             let profiler = if profile.is_amd() { "rocprofv3" } else { "ncu" };
-            return Err(ImportError::refused(
-                &args.file,
-                format!("a report of {} without metrics of its kernels", profile.source.tool),
-                format!("`warpscope rerun` gives the {profiler} command that collects them"),
-            ));
+            return Ok(Err(format!(
+                "a report of {} without metrics of its kernels; `warpscope rerun` gives the {profiler} command that collects them",
+                profile.source.tool
+            )));
         }
     }
-    ncu::read_metrics(&args.file, &Job { wants: Wants::ALL, ..job }, decimal)
+    ncu::read_metrics(&args.file, &Job { wants: Wants::ALL, ..job }, decimal).map(Ok)
 }
 
 /// Prints sections, rules or code from the report.

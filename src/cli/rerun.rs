@@ -7,7 +7,7 @@ use super::{interrupt, print};
 use crate::analysis::fuzzy::nearest_match;
 use crate::analysis::triage::Phase;
 use crate::import::{Job, Parts, Wants, open};
-use crate::model::{KernelId, LaunchId, NameForm, Profile, RangeKind};
+use crate::model::{KernelId, LaunchId, NameForm, Profile, RangeKind, Severity};
 use crate::report;
 use crate::report::document::Renderer;
 use crate::rerun::Replay;
@@ -173,8 +173,12 @@ pub fn print_rerun(args: &RerunArgs, nsys: Option<PathBuf>) -> Result<(), Failur
         // Print warnings to stderr, because scripts may run the command without printing it.
         for command in &plan.commands {
             for w in &command.warnings {
-                print::error(&format!("{}: {}", w.severity.as_str(), w.to_sentence()));
+                // The command is printed all the same, so nothing of it is an error of this one.
+                print::error(&format!("{}: {}", w.severity.min(Severity::Warning).as_str(), w.to_sentence()));
             }
+        }
+        if plan.commands.iter().any(|c| !c.is_exact()) {
+            print::error("note: --exact ends with 1 instead of printing a command that is not exact");
         }
     }
     let held = |c: char| c.is_control() && c != '\n';

@@ -4,6 +4,7 @@ use super::failure::Failure;
 use super::scope_args::ScopeArgs;
 use super::values::word_parser;
 use super::{interrupt, print};
+use crate::analysis::hints::DIAGNOSES;
 use crate::analysis::kernel_lead::find_kernel_lead;
 use crate::analysis::memory;
 use crate::analysis::triage::VERDICTS;
@@ -17,6 +18,14 @@ use std::path::Path;
 use std::path::PathBuf;
 
 /// `warpscope triage`.
+/// Identifiers of all causes that may come first: of runs, and of measured kernels.
+fn fail_on_ids() -> Vec<&'static str> {
+    let mut ids: Vec<&str> = VERDICTS.iter().map(|v| v.id).collect();
+    let of_kernels = DIAGNOSES.iter().map(|d| d.id).filter(|id| Verdict::from_id(id).is_none());
+    ids.extend(of_kernels);
+    ids
+}
+
 #[derive(Debug, clap::Args)]
 pub struct TriageArgs {
     /// Timelines of nsys, torch.profiler, rocprofv3 or the built-in tracer.
@@ -31,7 +40,7 @@ pub struct TriageArgs {
     #[arg(long, value_name = "N", value_parser = parse_operations)]
     pub flops: Option<f64>,
     /// Exit with code 1 if one of these is found; several with commas.
-    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = PossibleValuesParser::new(VERDICTS.iter().map(|v| v.id)))]
+    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = PossibleValuesParser::new(fail_on_ids()))]
     pub fail_on: Vec<String>,
     /// Output format [default: table on a terminal, else csv].
     #[arg(long, value_parser = word_parser::<PageFormat>())]
@@ -105,7 +114,9 @@ pub fn print_triage(args: &TriageArgs, nsys: Option<&Path>) -> Result<(), Failur
         ranks.is_some_and(|r| r.job.findings.iter().any(|f| f.id == *id))
             || judged.iter().any(|(_, t)| t.findings.iter().any(|f| f.id == *id || f.effects.iter().any(|e| e.0 == *id)))
     };
-    let failed: Vec<&str> = args.fail_on.iter().filter_map(|id| Verdict::from_id(id)).filter(found).map(Verdict::id).collect();
+    let of_kernel = |id: &str| judged.iter().any(|(_, t)| t.kernel_lead.as_ref().is_some_and(|l| l.hint.id.id() == id));
+    let asked = args.fail_on.iter().map(String::as_str);
+    let failed: Vec<&str> = asked.filter(|id| of_kernel(id) || Verdict::from_id(id).is_some_and(|v| found(&v))).collect();
     if !failed.is_empty() {
         return Err(Failure::found(format!("found: {}", failed.join(", "))));
     }

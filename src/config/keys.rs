@@ -105,6 +105,11 @@ fn is_arrow(code: KeyCode) -> bool {
     matches!(code, KeyCode::Up | KeyCode::Down | KeyCode::Left | KeyCode::Right)
 }
 
+/// Replaces key symbols that have no ASCII lookalike with words.
+pub fn spell_out_keys(text: &str) -> String {
+    text.replace('⏎', "enter").replace("↑↓", "up/down").replace('←', "left").replace('→', "right").replace('↑', "up").replace('↓', "down")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,5 +122,6 @@ mod tests {
         for bad in ["", "f13", "hyper-x", "ctrl-", "qq", "shift-q"] {
             assert_eq!(Key::parse(bad), None, "{bad}");
         }
+        assert_eq!(spell_out_keys("⏎ ← → ↑↓ ↓ ↑"), "enter left right up/down down up");
     }
 }

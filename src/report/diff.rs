@@ -128,7 +128,8 @@ pub fn document<'a>(diff: &Diff, rows: &[&'a DiffRow], judged: Option<(&Triage, 
         let mut lines = step_changes(was, is);
         lines.extend(breakdown_changes(was, is));
         lines.extend(line_changes(was, is));
-        lines.push(format!("findings: {} → {}", list(was), list(is)));
+        let (was, is) = (list(was), list(is));
+        lines.push(if was == is { format!("findings, the same in both: {was}") } else { format!("findings: {was} → {is}") });
         blocks.push(Block::List(lines));
     }
     blocks.extend([Block::Text(totals_sentence(diff)), Block::Rows(Box::new(table))]);

@@ -307,7 +307,7 @@ fn hint_rows(subject: Subject, most: usize) -> impl Iterator<Item = HintRow> {
 }
 
 /// Sentence for a kernel on an AMD GPU of which only the timeline is known.
-pub const NO_COUNTERS: &str = "no counters were collected: a re-run collects them";
+pub const NO_COUNTERS: &str = "no counters were collected; rocprofv3 --pmc collects them";
 /// Sentence for a kernel on an AMD GPU without any hints.
 pub const TOO_LITTLE: &str = "nothing stands out by the counters that were collected";
 
@@ -316,7 +316,10 @@ fn gain_text(h: &Hint) -> String {
     let most = format!("at most {:.0}%, since {}", whole_percent(h.details.gain.at_most), h.limit_text());
     match (h.severity, h.details.gain.expected) {
         (Severity::Healthy, _) => format!("{}. With less to do {most}", h.gain_text()),
-        (_, Some(_)) => format!("{} of the kernel's time; {most}", h.details.gain.to_text()),
+        (_, Some(_)) if h.details.gain.ends_at_bound() => {
+            format!("{} of the kernel's time, since {}", h.details.gain.to_text(), h.limit_text())
+        }
+        (_, Some(_)) => format!("{} of the kernel's time", h.details.gain.to_text()),
         _ if h.details.gain.left.is_empty() => {
             format!("at most {:.0}% of the kernel's time. Upper bound: {}", whole_percent(h.details.gain.at_most), h.limit_text())
         }
@@ -360,7 +363,7 @@ pub fn no_hints_reason(s: &Subject) -> String {
 
 /// Formats an evidence value with its unit.
 pub fn format_value(e: &Evidence) -> String {
-    if matches!(&*e.unit, "sector" | "request" | "inst" | "warp" | "cycle" | "thread" | "block") && e.value >= 1e6 {
+    if matches!(&*e.unit, "sector" | "wavefront" | "request" | "inst" | "warp" | "cycle" | "thread" | "block") && e.value >= 1e6 {
         return format_rounded(e.value, &e.unit);
     }
     let (number, unit) = human_number(e.value, &e.unit);

@@ -282,6 +282,12 @@ impl<'a> Group<'a> {
             let text = "The program runs kernels that wait for other GPUs. While rocprofv3 collects counters it runs one kernel at a time, also those that are not selected: it may hang.";
             out.push(warning("waits-for-others", Severity::Warning, text));
         }
+        if !matches!(options.collect, Collect::Sections(_)) && self.device().is_none_or(|d| d.arch.is_none()) {
+            let text =
+                "The report does not say which GPU this is, so only counters that all AMD GPUs have are collected: too few for hints.";
+            let fix = "name those of your GPU (`rocprofv3 --list-avail`); on MI200 and newer: --section GRBM_GUI_ACTIVE --section SQ_ACTIVE_INST_VALU --section SQ_VALU_MFMA_BUSY_CYCLES --section SQ_WAVE_CYCLES --section SQ_WAIT_ANY";
+            out.push(warning("gpu-unknown", Severity::Warning, text).with_fix(fix));
+        }
         if program.from == program::From::Nowhere {
             out.push(
                 warning("program-unknown", Severity::Warning, "The report does not say which program ran.").with_fix("name it after `--`"),

@@ -2,11 +2,6 @@
 
 use ratatui::buffer::Buffer;
 
-/// Replaces key symbols that have no ASCII lookalike with words.
-pub fn spell_out_keys(text: &str) -> String {
-    text.replace('⏎', "enter").replace("↑↓", "up/down").replace('←', "left").replace('→', "right").replace('↑', "up").replace('↓', "down")
-}
-
 const LOOKALIKES: &[(&str, &str)] = &[
     ("µ", "u"),
     ("μ", "u"),
@@ -193,7 +188,6 @@ mod tests {
             asciify_buffer(&mut buffer);
             assert!(!text(&buffer).contains("<9"), "{from} {to} {}", text(&buffer));
         }
-        assert_eq!(spell_out_keys("⏎ ← → ↑↓ ↓ ↑"), "enter left right up/down down up");
         for (from, to) in [("a (±5 µs)  b", "a (+-5 us) b"), ("one, ±5 µs │", "one, +-5 us|"), ("one,±5 µs; b", "one,~5 us; b")] {
             let mut buffer = Buffer::empty(Rect::new(0, 0, 12, 1));
             buffer.set_string(0, 0, from, Style::default());

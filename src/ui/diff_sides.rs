@@ -329,7 +329,7 @@ pub fn draw_limits(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffSc
                     out.push(Line::default());
                 }
                 out.push(Line::styled(word, theme.style(Role::Head)));
-                out.extend(super::kernel_summary::finding_lines(triage, columns, true, theme));
+                out.extend(super::kernel_summary::finding_lines(triage, None, columns, true, theme));
                 if triage.findings.is_empty() {
                     out.push(Line::styled("nothing found", theme.style(Role::Dim)));
                 }

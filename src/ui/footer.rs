@@ -28,7 +28,7 @@ type Placed = (Option<ActionId>, usize, usize);
 /// Builds the footer line, with the position of each action.
 fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'static>, Vec<Placed>) {
     let pair = |action: Option<ActionId>, rank: u8, key: String, word: &str| {
-        let key = if ascii { super::ascii::spell_out_keys(&key) } else { key };
+        let key = if ascii { crate::config::keys::spell_out_keys(&key) } else { key };
         (action, part(rank, vec![Span::styled(key, theme.style(Role::Key)), Span::styled(format!(" {word}"), theme.style(Role::Dim))]))
     };
     let fixed = |pairs: &[(&str, &str)]| pairs.iter().zip(0..).map(|((k, w), i)| pair(None, i, (*k).to_owned(), w)).collect();

@@ -1,6 +1,5 @@
 //! Help page: keys of this screen, global keys, and the glossary, in two columns if there is room.
 
-use super::ascii::spell_out_keys;
 use super::glossary::GLOSSARY;
 use super::text::{align_left, fit_parts, part, wrap_text};
 use super::{Role, Theme};
@@ -8,6 +7,7 @@ use crate::analysis::Family;
 use crate::analysis::labels::display_width;
 use crate::app::{ACTIONS, ActionId, App, KeyScope};
 use crate::config::keys::Key;
+use crate::config::keys::spell_out_keys;
 use ratatui::text::{Line, Span};
 
 /// Minimum width for two lists side by side.

@@ -6,11 +6,12 @@ use super::text::{align_left, align_right, bar, wrap_text};
 use super::widgets::gauges::{FIGURES, at_limit};
 use super::widgets::{family_swatch, finding_glyph, gauge, severity_glyph};
 use super::{Role, Theme};
-use crate::analysis::hints::{Diagnosis, Severity};
+use crate::analysis::hints::{Diagnosis, KernelLead, Severity};
 use crate::analysis::labels::{cut_end, cut_middle, display_width};
 use crate::analysis::metric::Lookup;
-use crate::analysis::triage::Triage;
+use crate::analysis::triage::{Finding, Triage};
 use crate::analysis::{Family, GroupRow};
+use crate::app::session::lead::Lead;
 use crate::app::{ActionId, App, Report};
 use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, units};
@@ -44,7 +45,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, ascii
     if let (Some((tall, content)), Some(triage)) =
         (shown.iter_mut().find(|(_, content)| content.0 == LIMITS), report.triage.as_ref().and_then(Option::as_ref))
     {
-        let whole = finding_lines(triage, columns, true, theme);
+        let whole = finding_lines(triage, app.session.lead(app.session.active).as_ref(), columns, true, theme);
         let more = u16::try_from(whole.len().saturating_sub(content.2.len())).unwrap_or(u16::MAX);
         if more <= room {
             room -= more;
@@ -102,7 +103,7 @@ fn panel_contents(app: &App, report: &Report, columns: usize, ascii: bool, theme
     let note = vec![Span::styled("share of kernel time, by the first hint", theme.style(Role::Dim))];
     out.push(("Diagnoses", note, diagnosis_lines(report, columns, theme)));
     if let Some(triage) = triage {
-        out.push((LIMITS, Vec::new(), finding_lines(triage, columns, false, theme)));
+        out.push((LIMITS, Vec::new(), finding_lines(triage, app.session.lead(app.session.active).as_ref(), columns, false, theme)));
     }
     let note = vec![Span::styled("% of peak, longest profiled launch of each", theme.style(Role::Dim))];
     out.push(("Speed of light", note, utilization_lines(app, report, columns, theme)));
@@ -215,17 +216,54 @@ fn diagnosis_lines(report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'
     out
 }
 
-/// Findings, with whole sentences or one line each.
-pub fn finding_lines(triage: &Triage, columns: usize, whole: bool, theme: &Theme) -> Vec<Line<'static>> {
+/// A cause that limits a run, as a row of a list.
+pub struct CauseRow {
+    pub badge: (&'static str, Role),
+    pub id: &'static str,
+    pub share: String,
+    pub sure: &'static str,
+    pub headline: String,
+}
+
+/// Causes that limit a run: the one that comes before its own findings, then these.
+pub fn cause_rows(triage: &Triage, lead: Option<&Lead<'_>>) -> Vec<CauseRow> {
+    let own = |f: &Finding| CauseRow {
+        badge: finding_glyph(f),
+        id: f.id.id(),
+        share: f.share_text(),
+        sure: f.sure.as_str(),
+        headline: f.headline.clone(),
+    };
+    let first = lead.map(|lead| match lead {
+        Lead::Straggler(s) => CauseRow {
+            badge: finding_glyph(s.finding),
+            id: s.finding.id.id(),
+            share: s.finding.share_text(),
+            sure: s.finding.sure.as_str(),
+            headline: s.finding.headline.clone(),
+        },
+        Lead::Kernel(KernelLead { kernel, hint, gain }) => CauseRow {
+            badge: severity_glyph(hint.severity),
+            id: hint.id.id(),
+            share: units::format_whole_percent(gain * 100.0),
+            sure: "measured",
+            headline: format!("{kernel}: {}", hint.headline),
+        },
+    });
+    first.into_iter().chain(triage.findings.iter().map(own)).collect()
+}
+
+/// Causes that limit a run, with whole sentences or one line each.
+pub fn finding_lines(triage: &Triage, lead: Option<&Lead<'_>>, columns: usize, whole: bool, theme: &Theme) -> Vec<Line<'static>> {
     const LEAD: usize = 28;
     let room = columns.saturating_sub(LEAD);
-    let rows = |f: &crate::analysis::triage::Finding| {
-        let (mark, role) = finding_glyph(f);
-        let text = escape_unsafe(&f.headline);
+    let rows = |cause: &CauseRow| {
+        let (mark, role) = cause.badge;
+        let text = escape_unsafe(&cause.headline);
         let text = if whole { wrap_text(&text, room) } else { vec![cut_end(&text, room)] };
         let lead = vec![
-            Span::styled(format!("{mark} {} ", align_left(f.id.id(), 18)), theme.style(role)),
-            Span::styled(align_right(&f.share_text(), 5), theme.style(Role::Title)),
+            Span::styled(format!("{mark} {} ", align_left(cause.id, 18)), theme.style(role)),
+            Span::styled(align_right(&cause.share, 5), theme.style(Role::Title)),
         ];
         let lines = text.into_iter().enumerate().map(move |(at, text)| {
             let mut spans = if at == 0 { lead.clone() } else { vec![Span::raw(" ".repeat(LEAD - 2))] };
@@ -234,5 +272,5 @@ pub fn finding_lines(triage: &Triage, columns: usize, whole: bool, theme: &Theme
         });
         lines.collect::<Vec<_>>()
     };
-    triage.findings.iter().flat_map(rows).collect()
+    cause_rows(triage, lead).iter().flat_map(rows).collect()
 }

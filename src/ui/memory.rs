@@ -13,6 +13,7 @@ use crate::analysis::memory::{Category, DeviceUsage, MemoryVerdict, StepBasis, d
 use crate::app::jobs::{Curve, MemoryView};
 use crate::app::screens::memory::BESIDE;
 use crate::app::{ActionId, App, MemoryScreen};
+use crate::model::api_call::NONE;
 use crate::model::text::escape_unsafe;
 use crate::model::{Block, BlockState, Bytes, Nanos, Profile, Segment, units};
 use crate::report::memory::{Memory, device_name, site_name, stack_frames, verdict_text};
@@ -83,9 +84,14 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &MemoryScreen, vie
     };
     let framed = fits_borders(area);
     let mut rest = area;
-    let found = finding_lines(device, usize::from(inner.width.saturating_sub(2)), if area.height >= 30 { 6 } else { 2 }, theme);
     // A title without a border takes up one row.
     let border = if framed { 2 } else { 1 };
+    let rows = (area.height / 3).clamp(CURVE.0, CURVE.1);
+    // In a small area, the findings take the rows that the table does not need.
+    let table = u16::try_from(screen.owner_rows().len().max(3) + 2).unwrap_or(u16::MAX);
+    let free = area.height.saturating_sub(rows + 2 * border).saturating_sub(table);
+    let most = if area.height >= 30 { 6 } else { free.clamp(2, 6) };
+    let found = finding_lines(device, usize::from(inner.width.saturating_sub(2)), most.into(), theme);
     let top = split_top(&mut rest, u16::try_from(found.len()).unwrap_or(2) + border);
     let title = vec![
         Span::styled("Memory", theme.style(Role::Title)),
@@ -94,7 +100,6 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &MemoryScreen, vie
     ];
     let at = draw_panel(frame, top, title, framed, theme);
     super::panel::draw_lines(frame, if framed { at } else { Rect { x: at.x + 1, width: at.width.saturating_sub(2), ..at } }, found);
-    let rows = (area.height / 3).clamp(CURVE.0, CURVE.1);
     let plot = split_top(&mut rest, rows + border);
     let title = over_time(screen, known, device, usize::from(inner.width.saturating_sub(6)), view.ascii, theme);
     let plot = draw_panel(frame, plot, title, framed, theme);
@@ -455,8 +460,12 @@ fn draw_holders(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &M
     table::draw_rows(frame, list, rows, view, theme, |at, _| {
         let Some(row) = screen.owner_rows().get(at) else { return Vec::new() };
         let share = row.bytes as f64 / total;
-        // The line that the first finding is about stands out, whatever its size.
-        let named = screen.device_usage().and_then(|d| d.findings.first()).filter(|f| f.details.sites.iter().any(|s| s.0 == row.site));
+        // The line that the first finding is about stands out, whatever its size. Where memory ran out, all of it was held
+        // by someone: the largest holder is the one to look at.
+        let named = screen.device_usage().and_then(|d| d.findings.first()).filter(|f| {
+            let most = if f.id == MemoryVerdict::OutOfMemory { 1 } else { f.details.sites.len() };
+            row.site != NONE && f.details.sites.iter().take(most).any(|s| s.0 == row.site)
+        });
         let (mark, role) = named.map_or(("  ", Role::Text), finding_glyph);
         let mut spans = vec![
             Span::styled(align_left(mark, 2), theme.style(role)),

@@ -39,7 +39,8 @@ pub fn next(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme, ascii: 
     }
     let Some(text) = next_step_text(app) else { return };
     let columns = usize::from(area.width.saturating_sub(8)).max(20);
-    let shown = |piece: &str| if ascii { super::ascii::spell_out_keys(&escape_unsafe(piece)) } else { escape_unsafe(piece).into_owned() };
+    let shown =
+        |piece: &str| if ascii { crate::config::keys::spell_out_keys(&escape_unsafe(piece)) } else { escape_unsafe(piece).into_owned() };
     let text = text.split(LINK).map(shown).collect::<Vec<_>>().join(&LINK.to_string());
     let mut lines = wrap_text(&text, columns);
     let height = usize::from(area.height.max(1));
@@ -61,7 +62,7 @@ pub fn next(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme, ascii: 
 /// Draws a message in place of the next step for a few seconds.
 fn draw_message(frame: &mut Frame<'_>, area: Rect, status: &Status, theme: &Theme, ascii: bool) {
     let columns = usize::from(area.width.saturating_sub(4)).max(20);
-    let text = if ascii { super::ascii::spell_out_keys(&status.text) } else { status.text.clone() };
+    let text = if ascii { crate::config::keys::spell_out_keys(&status.text) } else { status.text.clone() };
     let (mark, role) = if status.error { ("▲ ", Role::Bad) } else { ("• ", Role::Title) };
     let height = usize::from(area.height.max(1));
     let mut lines = wrap_text(&escape_unsafe(&text), columns);

@@ -1,5 +1,6 @@
 //! Overview screen: verdict, time breakdown, findings, and the longest-running kernels.
 
+use super::kernel_summary::cause_rows;
 use super::panel::{BORDERED, draw_lines, draw_message, draw_panel, split_top};
 use super::screens::{Place, ScreenView};
 use super::step_chart;
@@ -437,31 +438,22 @@ fn finding_rows(
     view: &mut View,
     theme: &Theme,
 ) {
-    // Glyph, name, share, certainty and sentence of each row.
-    let own = triage.findings.iter().map(|f| (finding_glyph(f), f.id.id(), f.share_text(), f.sure.as_str(), f.headline.clone()));
-    let first = lead.map(|lead| match lead {
-        Lead::Straggler(Straggler { finding: f, .. }) => (finding_glyph(f), f.id.id(), f.share_text(), f.sure.as_str(), f.headline.clone()),
-        Lead::Kernel(KernelLead { kernel, hint, gain }) => {
-            let share = units::format_whole_percent(gain * 100.0);
-            (severity_glyph(hint.severity), hint.id.id(), share, "measured", format!("{kernel}: {}", hint.headline))
-        }
-    });
-    let rows: Vec<_> = first.into_iter().chain(own).collect();
+    let rows = cause_rows(triage, lead);
     if rows.is_empty() {
         frame.render_widget(Line::styled("nothing stands out", theme.style(Role::Dim)), area);
         return;
     }
     let top = view.scroll_to("overview", selected.min(rows.len() - 1), rows.len(), area.height.into());
-    for (y, (at, (badge, name, share, sure, headline))) in (0..area.height).zip(rows.iter().enumerate().skip(top)) {
-        let (glyph, role) = *badge;
+    for (y, (at, cause)) in (0..area.height).zip(rows.iter().enumerate().skip(top)) {
+        let (glyph, role) = cause.badge;
         let room = usize::from(area.width).saturating_sub(3 + 2 + 19 + 6 + 2);
         // The first letters of a sentence are meaningless: show the confidence instead.
-        let tail = if room >= SENTENCE { cut_end(&escape_unsafe(headline), room) } else { (*sure).to_owned() };
+        let tail = if room >= SENTENCE { cut_end(&escape_unsafe(&cause.headline), room) } else { cause.sure.to_owned() };
         let spans = vec![
             Span::styled(format!("{} ", align_right(&(at + 1).to_string(), 2)), theme.style(Role::Faint)),
             Span::styled(format!("{glyph} "), theme.style(role)),
-            Span::styled(align_left(name, 19), theme.style(role)),
-            Span::styled(align_right(share, 5), theme.style(Role::Title)),
+            Span::styled(align_left(cause.id, 19), theme.style(role)),
+            Span::styled(align_right(&cause.share, 5), theme.style(Role::Title)),
             Span::styled(format!("  {tail}"), theme.style(if room >= SENTENCE { Role::Text } else { Role::Dim })),
         ];
         let rect = Rect { y: area.y + y, height: 1, ..area };

@@ -136,7 +136,7 @@ fn a_small_terminal_has_before_and_after() {
         screen.lines().find(|l| l.trim_start().starts_with("kernel ") && l.contains("change")).unwrap_or_else(|| panic!("{screen}"));
     assert!(heads.contains("first") && heads.contains("second"), "{screen}");
     let row = screen.lines().find(|l| l.contains("direct_copy")).unwrap();
-    assert!(row.matches(" µs").count() >= 3, "{row}");
+    assert!(row.matches(" µs").count() + row.matches(" ns").count() >= 3, "{row}");
 }
 
 /// The steps of one of the runs take 1.35 or 42 ms: their median says nothing about the run.

@@ -487,13 +487,13 @@ fn a_part_of_the_curve_is_part_of_the_whole() {
     let device = usage.main().unwrap();
     let (begin, end) = device.ledger.span().unwrap();
     let most = |c: &Curve| c.allocated.iter().copied().max().unwrap();
-    assert_eq!(most(&Curve::from_window(device, (begin, end))), device.peak.1);
+    assert_eq!(most(&Curve::from_window(device, &usage.sites, (begin, end))), device.peak.1);
     let peak = device.peak_time().unwrap();
-    let around = Curve::from_window(device, (peak - 1000, peak + 1000));
+    let around = Curve::from_window(device, &usage.sites, (peak - 1000, peak + 1000));
     assert_eq!((most(&around), around.span), (device.peak.1, (peak - 1000, peak + 1000)));
     for part in 0..50 {
         let (from, to) = (begin + (end - begin) * part / 50, begin + (end - begin) * (part + 1) / 50);
-        let curve = Curve::from_window(device, (from, to));
+        let curve = Curve::from_window(device, &usage.sites, (from, to));
         let at = device.ledger.times.partition_point(|&t| t < from);
         let inside = device.ledger.times[at..].iter().zip(&device.ledger.bytes[at..]).take_while(|(t, _)| **t <= to).map(|(_, b)| *b);
         assert_eq!(most(&curve), inside.chain([device.ledger.bytes_before(at)]).max().unwrap(), "part {part}");

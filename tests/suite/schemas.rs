@@ -130,10 +130,10 @@ fn check_fixtures(nth: usize) -> BTreeSet<String> {
     seen.into_inner().unwrap()
 }
 
-/// A fifth of the commands on each fixture, in turn; the corpus test runs them all.
+/// A quarter of the commands on each fixture, in turn; the corpus test runs them all.
 #[test]
 fn documents_of_all_commands_are_as_their_schemas_say() {
-    let seen = check_fixtures(5);
+    let seen = check_fixtures(4);
     let others = ["runs-list", "runs-show", "watch", "recipes", "recipes-list", "recipes-check", "doctor", "error"];
     let missing: Vec<String> = validators().into_keys().filter(|n| !seen.contains(n) && !others.contains(&n.as_str())).collect();
     assert!(missing.is_empty(), "never printed: {missing:?}");

@@ -485,9 +485,9 @@ fn a_closed_gate_subscribes_when_it_opens() {
     child.wait().unwrap();
     let profile = read(&file);
     let with_call = (0..profile.launches.len()).filter(|&i| profile.launches.call(i).is_some()).count();
-    // Each of four threads may be inside a call when the capture range closes, in which case the end of the call is not
-    // recorded.
-    assert!(profile.launches.len() - with_call <= 4 * 4, "{with_call} of {}", profile.launches.len());
+    // Each of four threads may be inside a call when the capture range opens or closes, in which case the beginning or
+    // the end of the call is not recorded.
+    assert!(profile.launches.len() - with_call <= 2 * 4 * 4, "{with_call} of {}", profile.launches.len());
     let calls: HashSet<_> = (0..profile.launches.len()).filter_map(|i| profile.launches.call(i)).collect();
     assert_eq!(calls.len(), with_call, "each launch has its own call");
     assert!(!profile.notes.iter().any(|n| n.text.contains("has no end")), "what is killed while its gate is closed has lost nothing");
@@ -876,7 +876,7 @@ fn what_keeps_counters_from_being_measured_is_said() {
     ];
     for (plan, says) in cases {
         let (_, profile) = measured(plan, &["rate=1000", "seconds=2", "kinds=2"], &[]);
-        assert!(profile.measured.is_none());
+        assert!(profile.measured.is_none(), "{plan}: {:?} {:?}", profile.measured, profile.notes);
         assert!(profile.notes.iter().any(|n| n.text.contains(says)), "{says}: {:?}", profile.notes);
     }
     let (_, profile) = measured("survey 1000\n", &["launches=20"], &[]);

@@ -3,7 +3,7 @@
 
 use super::limits::{AT_LIMIT, L2_ABOVE_DRAM, MAY_LIMIT};
 use super::rule_context::Case;
-use super::unit_throughput::Unit;
+use super::unit_throughput::{Demand, Unit};
 
 /// The limiting unit, with its utilization over the whole kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,11 +27,25 @@ impl Bottleneck {
             Self::Dram(s) | Self::L2(s) | Self::Pipe(_, s) | Self::L1 { share: s, .. } => s,
         }
     }
+
+    /// The unit that has this share; for L1, its busiest stage.
+    pub fn unit(self, demand: &Demand) -> Unit {
+        let load = |u: &Unit| demand.get(*u).unwrap_or(0.0);
+        match self {
+            Self::Dram(_) => Unit::Dram,
+            Self::L2(_) => Unit::L2,
+            Self::L1 { .. } => L1_STAGES.into_iter().max_by(|a, b| load(a).total_cmp(&load(b))).unwrap_or(Unit::L1),
+            Self::Pipe(unit, _) => unit,
+        }
+    }
 }
 
 /// If shared memory is busier than the tensor pipe by no more than this, it only supplies the tensor cores and is not
 /// the limit.
 const FEEDS: f64 = 0.10;
+
+/// Stages of L1, any of which can be its limit.
+const L1_STAGES: [Unit; 3] = [Unit::L1, Unit::Shared, Unit::Lsu];
 
 /// Pipes that can be the limit.
 const PIPES: [Unit; 8] = [Unit::Sm, Unit::Tensor, Unit::Fp64, Unit::Xu, Unit::Fma, Unit::FmaHeavy, Unit::Fp16, Unit::Alu];
@@ -46,7 +60,7 @@ pub fn find_bottleneck(case: &Case<'_>) -> Option<Bottleneck> {
     // limit.
     let way = |l2: f64| dram.is_some_and(|dram| dram >= MAY_LIMIT.value / 100.0 - 0.05 && l2 - dram <= L2_ABOVE_DRAM);
     all.extend(d.get(Unit::L2).filter(|l2| !way(*l2)).map(Bottleneck::L2));
-    let l1 = [Unit::L1, Unit::Shared, Unit::Lsu].into_iter().filter_map(|u| d.get(u)).reduce(f64::max);
+    let l1 = L1_STAGES.into_iter().filter_map(|u| d.get(u)).reduce(f64::max);
     let shared = d.get(Unit::Shared).unwrap_or(0.0);
     // The operands of warpgroup matrix products (wgmma) come from shared memory, whose load is then only that of
     // supplying the tensor cores.

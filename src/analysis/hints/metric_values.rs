@@ -139,17 +139,27 @@ fn combine_metrics(lookup: &Lookup<'_>, names: &[String], how: &str) -> Reading 
         }
     }
     let whole = how != "sum" || found.len() == names.len();
-    let sum: f64 = found.iter().map(|m| m.value).sum();
-    let most = found.iter().map(|m| m.value).fold(f64::MIN, f64::max);
-    match found.into_iter().next() {
-        Some(first) if whole => Reading::Is(match how {
-            "sum" | "any" => Measured { value: sum, ..first },
-            "max" => Measured { value: most, ..first },
-            _ => first,
-        }),
+    let combined = match how {
+        "sum" | "any" => sum_metrics(&found),
+        "max" => found.iter().max_by(|a, b| a.value.total_cmp(&b.value)).cloned(),
+        _ => found.first().cloned(),
+    };
+    match combined {
+        Some(combined) if whole => Reading::Is(combined),
         _ if seen => Reading::NotANumber,
         _ => Reading::Missing,
     }
+}
+
+/// Separates the names of metrics that were added up.
+pub const PLUS: &str = " + ";
+
+/// Adds up metrics, and joins the names of those that are not zero.
+fn sum_metrics(found: &[Measured]) -> Option<Measured> {
+    let first = found.first()?;
+    let counted: Vec<&str> = found.iter().filter(|m| m.value != 0.0).map(|m| &*m.metric).collect();
+    let metric = if counted.is_empty() { Arc::clone(&first.metric) } else { Arc::from(counted.join(PLUS)) };
+    Some(Measured { metric, value: found.iter().map(|m| m.value).sum(), unit: first.unit.clone() })
 }
 
 fn read_concept(lookup: &Lookup<'_>, concept: &'static Concept, chip: Option<&str>) -> Reading {

@@ -23,7 +23,7 @@ pub use diagnosed_kernel::Subject;
 pub use diagnosis::{DIAGNOSES, Diagnosis};
 pub use first::{FirstHint, KernelLead};
 pub use hint::{Confirm, Evidence, Hint, Severity, Sure};
-pub use metric_values::{Depth, Facts};
+pub use metric_values::{Depth, Facts, PLUS};
 pub use speedup_model::{DemandReduction, Gain};
 
 use rule_context::Case;

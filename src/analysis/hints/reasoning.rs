@@ -26,18 +26,22 @@ pub fn reasoning_sentences(facts: &Facts) -> Vec<String> {
         out.push(format!("shape: {blocks:.0} blocks for {sms:.0} SMs{waves}{active}"));
     }
     match (case.demand.busiest_unit(), find_bottleneck(&case)) {
-        (Some(busy), Some(b)) if b.share() * 100.0 >= AT_LIMIT.value => {
+        (Some(busy), Some(b)) => {
+            let means = if b.share() * 100.0 >= AT_LIMIT.value {
+                "at the limit (80%): stalls are a consequence"
+            } else {
+                "between 60% and 80%: that may be the limit"
+            };
+            // Another unit may be busier, because everything passes through it on the way to this one.
+            let way = if busy.share > b.share() + 0.005 {
+                format!(" (on the path to it: {} at {})", busy.unit.display_name(), format_share(busy.share))
+            } else {
+                String::new()
+            };
             out.push(format!(
-                "throughput: {} at {} of its peak, at the limit (80%): stalls are a consequence",
-                busy.unit.display_name(),
-                format_share(busy.share)
-            ));
-        }
-        (Some(busy), Some(_)) => {
-            out.push(format!(
-                "throughput: {} at {} of its peak, between 60% and 80%: that may be the limit",
-                busy.unit.display_name(),
-                format_share(busy.share)
+                "throughput: {} at {} of its peak, {means}{way}",
+                b.unit(&case.demand).display_name(),
+                format_share(b.share())
             ));
         }
         (Some(busy), None) => {

@@ -117,8 +117,12 @@ impl<'a> Case<'a> {
             concept: &concept.id,
             metric: metric_name(&measured.metric, &concept.id),
             value: measured.value,
-            // Reports label sector counts with the unit byte.
-            unit: if concept.unit == "sector" { concept.unit.as_str().into() } else { measured.unit.clone().into() },
+            // Reports label counts of sectors and wavefronts with the unit byte.
+            unit: if ["sector", "wavefront"].contains(&concept.unit.as_str()) {
+                concept.unit.as_str().into()
+            } else {
+                measured.unit.clone().into()
+            },
             threshold,
             section: concept.section.as_deref(),
         })

@@ -20,6 +20,11 @@ impl Gain {
         self.expected.map_or(self.at_most / 2.0, |(least, most)| 1.0 - ((1.0 - least) * (1.0 - most)).sqrt())
     }
 
+    /// Returns true if the upper bound is the maximum that is shown: there is no estimate, or it ends there.
+    pub fn ends_at_bound(&self) -> bool {
+        self.expected.is_none_or(|(_, most)| whole_percent(self.at_most) - whole_percent(most) < 1.0)
+    }
+
     /// Formats the gain: `40–59%`, or `at most 90%`.
     pub fn to_text(&self) -> String {
         match self.expected {

@@ -337,9 +337,10 @@ fn more_launches(all: &[Digest], own: usize, peers: &[usize], more: i64) -> Opti
     let explains = (kernel.total - ns) as f64 >= BY_KERNELS * more as f64;
     (explains && kernel.count > count).then(|| {
         format!(
-            "{} {} times, the others {} ({})",
+            "{} {} times, the {} {} ({})",
             cut_label(&readable_function(&kernel.name), KERNEL),
             format_grouped(kernel.count),
+            if peers.iter().filter(|&&i| i != own).count() == 1 { "other" } else { "others" },
             if count == 1 { "once".to_owned() } else { format_grouped(count) },
             format_ns((kernel.total - ns) as f64)
         )

@@ -193,7 +193,10 @@ impl SweepListener for Gather<'_, '_> {
             self.copies.add_exposed(class, end - start, (start, end));
             if let Some(call) = self.case_ops.find_call(op) {
                 let lane = self.host.lane_index(call.pid, call.tid);
-                self.copy_piece(class, Piece { start, end, cause: Cause::CopyCall, at: call.start, lane, name: None, between: 0 });
+                self.copy_piece(
+                    class,
+                    Piece { start, end, cause: Cause::CopyCall, at: call.start, lane, name: None, between: 0, gap: (start, end) },
+                );
             }
         }
         if let Some(step) = self.steps.step_at(start).and_then(|s| self.per_step.get_mut(s)) {

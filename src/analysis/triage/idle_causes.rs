@@ -83,10 +83,8 @@ impl<'a> Gaps<'a> {
         if !self.no_requests.is_empty() && gap.end - gap.start >= BETWEEN_REQUESTS_NS {
             self.split_by_requests(out);
         }
-        if (start, end) == (gap.start, gap.end) {
-            return;
-        }
         for piece in &mut *out {
+            piece.gap = (gap.start, gap.end);
             (piece.start, piece.end) = (piece.start.max(gap.start), piece.end.min(gap.end));
             piece.between = piece.between.min(piece.end - piece.start);
         }
@@ -115,7 +113,7 @@ impl<'a> Gaps<'a> {
 
     fn classify_gap(&mut self, gap: &Gap, out: &mut Vec<Piece>) {
         out.clear();
-        let whole = |cause, lane| Piece { start: gap.start, end: gap.end, cause, at: gap.start, lane, name: None, between: 0 };
+        let whole = |cause, lane| Piece { start: gap.start, end: gap.end, cause, at: gap.start, lane, name: None, between: 0, gap: (0, 0) };
         // A migration has no call: it is triggered by touching a page.
         if gap.next.and_then(|op| self.ops.mem_of(&op)).is_some_and(|m| CopyClass::from_mem_op(&m) == CopyClass::Unified) {
             out.push(whole(Cause::Paging, None));
@@ -170,7 +168,7 @@ impl<'a> Gaps<'a> {
             };
             let begun = call.end.max(until).saturating_add(UNDER_WAY_NS).min(gap.end);
             let name = sync.filter(|_| cause == Cause::Sync).and_then(|s| s.1);
-            push(out, Piece { start: until, end: begun, cause, at: call.start, lane: Some(lane_id), name, between: 0 });
+            push(out, Piece { start: until, end: begun, cause, at: call.start, lane: Some(lane_id), name, between: 0, gap: (0, 0) });
             push(out, Piece { start: begun, at: call.start, ..whole(Cause::Queued, Some(lane_id)) });
         }
         look.reclassify_loads(gap, out);
@@ -225,7 +223,10 @@ impl Look<'_> {
                 _ if outer.end.saturating_sub(outer.start) <= CLOSE_NS => Cause::Launch,
                 _ => Cause::OtherCall,
             };
-            push(out, Piece { start: at, end, cause, at: outer.start, lane: Some(self.lane_id), name: outer.name, between: 0 });
+            push(
+                out,
+                Piece { start: at, end, cause, at: outer.start, lane: Some(self.lane_id), name: outer.name, between: 0, gap: (0, 0) },
+            );
             at = at.max(end);
             // Do not pass a call that extends beyond the gap; otherwise, its nested calls would be walked again for
             // every gap.
@@ -239,7 +240,8 @@ impl Look<'_> {
 
     /// Classifies the time between two calls; `begins` is the start of the next call.
     fn classify_between_calls(&self, lane: &Lane, walk: &Walk, (from, to): (i64, i64), begins: i64, out: &mut Vec<Piece>) {
-        let piece = |start, end, cause, name| Piece { start, end, cause, at: start, lane: Some(self.lane_id), name, between: 0 };
+        let piece =
+            |start, end, cause, name| Piece { start, end, cause, at: start, lane: Some(self.lane_id), name, between: 0, gap: (0, 0) };
         if walk.capturing {
             push(out, piece(from, to, Cause::Graph, None));
             return;

@@ -78,7 +78,7 @@ pub fn by_period(profile: &Profile, ops: &DeviceOps<'_>, counts: &[Counts], copi
     // One mark per period: index and start of the operation, and the latest end of any earlier operation.
     let mut marks: Vec<(usize, i64, i64)> = Vec::new();
     let mut calls: Vec<Option<i64>> = Vec::new();
-    let (mut last_end, mut seen) = (i64::MIN, 0);
+    let (mut last_end, mut seen, mut many) = (i64::MIN, 0, 0);
     for (at, op) in mine().enumerate() {
         if op_symbol(profile, ops, &op) == anchor {
             if seen % each == 0 {
@@ -88,12 +88,16 @@ pub fn by_period(profile: &Profile, ops: &DeviceOps<'_>, counts: &[Counts], copi
             seen += 1;
         }
         last_end = last_end.max(op.end);
+        many = at + 1;
     }
     // Keep the stretch between the first and the last pair of marks that are one period apart, within 10 %.
     let near = |w: &[(usize, i64, i64)]| (w[1].0 - w[0].0).abs_diff(period) * 10 <= period;
     let first = marks.windows(2).position(near)?;
     let last = marks.windows(2).rposition(near)? + 1;
-    let end = marks.get(last + 1).map_or(last_end, |next| next.2);
+    let next = marks.get(last + 1).copied().unwrap_or((many, last_end, last_end));
+    // What follows the last mark may be only a part of a repetition.
+    let (last, end) =
+        if near(&[marks[last], next]) || next.0 > marks[last].0 + period { (last, next.2) } else { (last - 1, marks[last].2) };
     let steps = &marks[first..=last];
     let good = steps.windows(2).filter(|w| near(w)).count();
     let enough =

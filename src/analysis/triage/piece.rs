@@ -19,4 +19,6 @@ pub struct Piece {
     pub name: Option<u32>,
     /// Part of the piece in which the thread was between calls, ns; known for [`Cause::Launch`] and [`Cause::Compile`].
     pub between: i64,
+    /// Start and end of the gap that the piece is part of, ns.
+    pub gap: (i64, i64),
 }

@@ -31,6 +31,15 @@ struct Part {
     end: i64,
     name: u32,
     origin: RangeOrigin,
+    /// Length of the gap that it is part of, ns.
+    gap: i64,
+}
+
+impl Part {
+    /// Order of parts by how long the GPU was idle.
+    fn length(&self) -> (i64, i64) {
+        (self.gap, self.end - self.start)
+    }
 }
 
 /// A time on a thread that is to be attributed to a range.
@@ -165,21 +174,42 @@ impl Times {
     }
 }
 
-/// A long piece that stands for the others: the longest one that is not far longer than those that make up the time.
-fn longest_of(pieces: &[Piece]) -> Option<&Piece> {
-    let length = |p: &Piece| p.end - p.start;
-    let mut lengths: Vec<i64> = pieces.iter().map(length).collect();
+/// A long idle time that stands for the others.
+#[derive(Clone, Copy, Debug)]
+struct Longest {
+    start: i64,
+    end: i64,
+    /// True if there are far longer ones, which are exceptions.
+    exceptions: bool,
+}
+
+/// The longest gap that these pieces make up for the most part, and that is not far longer than those that make up the
+/// time. Without such a gap, the longest piece.
+fn longest_of(pieces: &[Piece]) -> Option<Longest> {
+    let mut gaps: FxHashMap<(i64, i64), i64> = FxHashMap::default();
+    for piece in pieces {
+        *gaps.entry(piece.gap).or_default() += piece.end - piece.start;
+    }
+    let mostly = gaps.into_iter().filter(|((start, end), ns)| ns * 2 >= end - start).map(|(gap, _)| gap);
+    let mut windows: Vec<(i64, i64)> = mostly.collect();
+    if windows.is_empty() {
+        windows = pieces.iter().map(|p| (p.start, p.end)).collect();
+    }
+    let mut lengths: Vec<i64> = windows.iter().map(|(start, end)| end - start).collect();
     lengths.sort_unstable();
     let half = lengths.iter().sum::<i64>() / 2;
     let mut sum = 0;
-    let usual = lengths.into_iter().find(|length| {
+    let usual = lengths.iter().copied().find(|length| {
         sum += length;
         sum >= half
     })?;
-    pieces.iter().filter(|p| length(p) <= usual.saturating_mul(FAR_LONGER)).max_by_key(|p| (length(p), std::cmp::Reverse(p.start)))
+    let most = usual.saturating_mul(FAR_LONGER);
+    let usual = windows.into_iter().filter(|(start, end)| end - start <= most);
+    let (start, end) = usual.max_by_key(|(start, end)| (end - start, std::cmp::Reverse(*start)))?;
+    Some(Longest { start, end, exceptions: lengths.last().is_some_and(|longest| *longest > end - start) })
 }
 
-fn locate_pieces(case: &RunContext<'_>, pieces: &[Piece], longest: Option<&Piece>) -> Where {
+fn locate_pieces(case: &RunContext<'_>, pieces: &[Piece], longest: Option<Longest>) -> Where {
     let mut by_thread: FxHashMap<(u32, u32), Vec<Query>> = FxHashMap::default();
     let mut ns = 0;
     for piece in pieces {
@@ -228,14 +258,13 @@ fn locate_pieces(case: &RunContext<'_>, pieces: &[Piece], longest: Option<&Piece
     for place in out.iter_mut().filter(|_| !whole) {
         place.ns = None;
     }
-    if let Some(longest) = longest {
-        let exceptions = pieces.iter().any(|p| p.end - p.start > longest.end - longest.start);
+    if let Some(Longest { start, end, exceptions }) = longest {
         out.push(Place {
             kind: PlaceKind::Window,
             name: if exceptions { "a long idle time" } else { "the longest idle time" }.to_owned(),
-            start: longest.start,
-            end: longest.end,
-            ns: Some(longest.end - longest.start),
+            start,
+            end,
+            ns: Some(end - start),
             rank: None,
         });
     }
@@ -296,13 +325,14 @@ fn attribute_innermost(case: &RunContext<'_>, times: &Times, mut rows: Vec<u32>,
         let before = out.len();
         for (_, q) in times.queries_within(from, to) {
             let piece = (q.piece.start, q.piece.end);
+            let gap = q.piece.gap.1 - q.piece.gap.0;
             if q.point {
                 // A moment belongs to one range only: on a boundary, to the range that starts.
                 if from <= q.start && q.start < to {
-                    out.push((Part { start: piece.0, end: piece.1, name, origin }, piece.1 - piece.0));
+                    out.push((Part { start: piece.0, end: piece.1, name, origin, gap }, piece.1 - piece.0));
                 }
             } else if q.start.max(from) < q.end.min(to) {
-                let part = Part { start: q.start.max(from), end: q.end.min(to), name, origin };
+                let part = Part { start: q.start.max(from), end: q.end.min(to), name, origin, gap };
                 out.push((part, part.end - part.start));
             }
         }
@@ -345,7 +375,7 @@ fn by_name(case: &RunContext<'_>, parts: &[(Part, i64)]) -> Vec<(Place, i64)> {
     for (part, ns) in parts {
         let sum = sums.entry(labels.get(&part.name).map_or("", String::as_str)).or_insert((0, *part));
         sum.0 += ns;
-        if part.end - part.start > sum.1.end - sum.1.start {
+        if part.length() > sum.1.length() {
             sum.1 = *part;
         }
     }

@@ -156,7 +156,10 @@ mod tests {
         let single = |gaps: &[i64], cause, steps| {
             let mut all = Spreads::default();
             for &ns in gaps {
-                all.add_gap(0, &[Piece { start: 0, end: ns * 10_000, cause, at: 0, lane: None, name: None, between: 0 }]);
+                all.add_gap(
+                    0,
+                    &[Piece { start: 0, end: ns * 10_000, cause, at: 0, lane: None, name: None, between: 0, gap: (0, ns * 10_000) }],
+                );
             }
             all.outlier_gaps(steps).first().map_or(0, |s| s.gaps.len())
         };
@@ -180,7 +183,10 @@ mod tests {
         let mut all = Spreads::default();
         for unit in 0..8 {
             for ns in [900_000, 10_000, 10_000, 10_000] {
-                all.add_gap(unit, &[Piece { start: 0, end: ns, cause: Cause::Alloc, at: 0, lane: None, name: None, between: 0 }]);
+                all.add_gap(
+                    unit,
+                    &[Piece { start: 0, end: ns, cause: Cause::Alloc, at: 0, lane: None, name: None, between: 0, gap: (0, ns) }],
+                );
             }
         }
         let found = all.outlier_gaps(0);

@@ -4,7 +4,7 @@ use super::key_scopes::KeyScope;
 use super::table::{ACTIONS, Action, ActionId, find_action};
 use crate::analysis::fuzzy::nearest_match;
 use crate::analysis::next_step::{KEY_BEGIN, KEY_END};
-use crate::config::keys::Key;
+use crate::config::keys::{Key, spell_out_keys};
 use std::collections::{BTreeMap, HashMap};
 
 /// Encloses a key in a sentence. Text read from reports never contains it (see
@@ -16,12 +16,14 @@ pub const LINK: char = '\u{2063}';
 pub struct Keymap {
     keys: BTreeMap<ActionId, Vec<Key>>,
     actions: HashMap<Key, Vec<ActionId>>,
+    /// True if labels use ASCII only.
+    ascii: bool,
 }
 
 impl Default for Keymap {
     fn default() -> Self {
         // The default keys always parse; a test checks this.
-        Self::with_user_keys(&BTreeMap::new()).unwrap_or_else(|_| Self { keys: BTreeMap::new(), actions: HashMap::new() })
+        Self::with_user_keys(&BTreeMap::new()).unwrap_or_else(|_| Self { keys: BTreeMap::new(), actions: HashMap::new(), ascii: false })
     }
 }
 
@@ -38,7 +40,7 @@ impl Keymap {
                 });
             }
         }
-        let mut map = Self { keys: BTreeMap::new(), actions: HashMap::new() };
+        let mut map = Self { keys: BTreeMap::new(), actions: HashMap::new(), ascii: false };
         for action in ACTIONS {
             let names: Vec<&str> = user.get(action.name).map_or_else(|| action.keys.to_vec(), |k| k.iter().map(String::as_str).collect());
             for name in names {
@@ -149,7 +151,13 @@ impl Keymap {
 
     /// Label of an action's first key; empty if it has none.
     pub fn key_label(&self, id: ActionId) -> String {
-        self.keys(id).first().map(Key::label).unwrap_or_default()
+        let label = self.keys(id).first().map(Key::label).unwrap_or_default();
+        if self.ascii { spell_out_keys(&label) } else { label }
+    }
+
+    /// Returns the keys with labels in ASCII, such as `enter`.
+    pub fn with_ascii_labels(self, ascii: bool) -> Self {
+        Self { ascii, ..self }
     }
 }
 

@@ -72,6 +72,11 @@ impl Session {
         self.straggler_of(self.active)
     }
 
+    /// Returns true if both reports are ranks of one job.
+    pub fn are_ranks(&self, a: usize, b: usize) -> bool {
+        self.ranks.as_ref().is_some_and(|r| r.job.ranks.len() > 1 && r.reports.contains(&a) && r.reports.contains(&b))
+    }
+
     /// Rank that makes the others wait, if a report is one of several ranks.
     fn straggler_of(&self, report: usize) -> Option<Straggler<'_>> {
         let ranks = self.ranks.as_ref().filter(|r| r.job.ranks.len() > 1 && r.reports.contains(&report))?;

@@ -7,6 +7,7 @@ use crate::analysis::triage::{Finding, JudgedDevice, LineTime, TimeCategory, Tri
 use crate::model::{Nanos, Profile, units};
 use crate::report::Format;
 use crate::report::document::{Bar, BarSeries, Block, Document, ShareLine};
+use crate::report::finding_text::FindingText;
 use crate::report::ranks::{self, Together};
 use crate::report::table;
 use std::io::{self, Write};
@@ -27,6 +28,7 @@ fn append_run(blocks: &mut Vec<Block<'_>>, profile: &Profile, t: &Triage) {
     if !t.devices.is_empty() {
         blocks.push(Block::Bars("where the time went", t.devices.iter().map(|d| time_of_device(d, t)).collect()));
     }
+    blocks.extend(t.kernel_lead.as_ref().map(|lead| Block::Finding(lead_finding(lead, profile, t))));
     blocks.extend(t.findings.iter().map(|f| Block::Finding(finding_text(f, t.base, t.origin()))));
     let lines = t.host_time.main_lines(LINES);
     if !lines.is_empty() {
@@ -42,6 +44,27 @@ fn append_run(blocks: &mut Vec<Block<'_>>, profile: &Profile, t: &Triage) {
     let remarks = remarks(t);
     if !remarks.is_empty() {
         blocks.push(Block::List(remarks));
+    }
+}
+
+/// Puts a measured kernel that comes before the findings into words.
+fn lead_finding(lead: &KernelLead, profile: &Profile, t: &Triage) -> FindingText {
+    let file = profile.source.file.display().to_string();
+    FindingText {
+        id: lead.hint.id.id(),
+        headline: lead_headline(lead),
+        rating: format!(
+            "{}, measured, up to {} of {}",
+            lead.hint.severity.as_str(),
+            units::format_whole_percent(lead.gain * 100.0),
+            t.base
+        ),
+        is_problem: true,
+        confirm: (
+            "shows the evidence, and what to change".to_owned(),
+            ["warpscope", "hints", &file, "--kernel", &lead.kernel, "--explain"].map(str::to_owned).to_vec(),
+        ),
+        ..FindingText::default()
     }
 }
 

@@ -25,7 +25,7 @@ pub fn steps_by(found: &StepSource) -> String {
     match found {
         StepSource::Ranges(name) => format!("ranges \"{name}\", from start to start"),
         StepSource::Graphs => "launches of graphs".to_owned(),
-        StepSource::Period(n) => format!("the sequence of kernels repeats after {n}"),
+        StepSource::Period(n) => format!("what runs on the GPU repeats after {}", units::format_count(*n, "operation")),
         StepSource::Waits(call) => format!("each ends with a wait of the launching thread, in {}", escape_unsafe(call)),
     }
 }
@@ -107,11 +107,17 @@ pub fn step_noun(t: &Triage) -> &'static str {
     if matches!(t.found, Some(StepSource::Period(_))) { "repetition" } else { "step" }
 }
 
+/// Ratio of the mean length of a step to the median from which both are shown.
+const UNEVEN: f64 = 1.5;
+
 /// Describes the analyzed window in one line.
 pub fn judged_line(t: &Triage) -> String {
-    let steps = t
-        .step_stats()
-        .map_or_else(String::new, |s| format!(", {}, median {}", units::format_count(s.count, step_noun(t)), Nanos(s.median)));
+    let steps = t.step_stats().map_or_else(String::new, |s| {
+        // A median says little where some of the steps take far longer than the others.
+        let uneven = s.mean as f64 > UNEVEN * s.median as f64;
+        let mean = if uneven { format!(" (mean {})", Nanos(s.mean)) } else { String::new() };
+        format!(", {}, median {}{mean}", units::format_count(s.count, step_noun(t)), Nanos(s.median))
+    });
     let (judged, span) = (Nanos(t.length()), Nanos(t.span.1 - t.span.0));
     // Name the same base as the sentences of the findings, which give shares of it.
     let of = match (t.length() as f64 >= span.0 as f64 * 0.99, t.base) {

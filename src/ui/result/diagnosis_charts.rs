@@ -37,6 +37,8 @@ const LEAST: u16 = 3;
 const WORD: usize = 12;
 /// Minimum width of the panel of units for a title that names the base of its shares.
 const WIDE_TITLE: u16 = 52;
+/// The same, for a shorter name of it.
+const MIDDLE_TITLE: u16 = 44;
 
 /// Draws the charts at the top of a narrow area, or in the left column of a wide one; returns the remaining area.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, theme: &Theme) -> Rect {
@@ -184,11 +186,11 @@ fn draw_verdict(frame: &mut Frame<'_>, area: Rect, (app, screen): (&App, &Result
 fn draw_units(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, case: &Case<'_>, theme: &Theme) {
     let mut ranked: Vec<Busy> = case.demand.ranked_units();
     // The rules ignore L2 for a plain stream from device memory, of which it counts both directions; the chart includes
-    // it, as ncu does.
+    // it, as ncu does, but below device memory.
     let both_ways = case.demand.get(Unit::L2).is_none();
     if both_ways && let Some(share) = case.facts.share("l2_throughput") {
-        ranked.push(Busy { unit: Unit::L2, share, concept: "l2_throughput" });
-        ranked.sort_by(|a, b| b.share.total_cmp(&a.share));
+        let above = ranked.iter().rposition(|b| b.unit == Unit::Dram || b.share > share).map_or(0, |at| at + 1);
+        ranked.insert(above, Busy { unit: Unit::L2, share, concept: "l2_throughput" });
     }
     let amd = screen.subject.is_amd();
     let ranked: Vec<(&str, f64)> = if amd {
@@ -205,7 +207,11 @@ fn draw_units(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScree
         draw_missing(frame, area, "Units", &text, theme);
         return;
     }
-    let of = if area.width >= WIDE_TITLE { ", % of peak over the whole kernel" } else { ", % of peak" };
+    let of = match area.width {
+        WIDE_TITLE.. => ", % of peak over the whole kernel",
+        MIDDLE_TITLE.. => ", % of peak, whole kernel",
+        _ => ", % of peak",
+    };
     let title = vec![Span::styled("Units", theme.style(Role::Title)), Span::styled(of, theme.style(Role::Dim))];
     let note = vec![Span::styled(format!("┊ {:.0}%", AT_LIMIT.value), theme.style(Role::Dim))];
     let inner = Panel::new(title).note(note).draw(frame, area, true, theme);
@@ -214,7 +220,8 @@ fn draw_units(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScree
     let line = |(label, share): &(&str, f64)| {
         let mut spans = vec![Span::styled(align_left(label, WORD), theme.style(Role::Text))];
         spans.extend(gauge(*share, wide, Some(AT_LIMIT.value / 100.0), theme));
-        spans.push(Span::styled(align_right(&format!("{:.0}", share * 100.0), 5), theme.style(Role::Title)));
+        let percent = if *share > 0.0 && *share < 0.005 { "<1".to_owned() } else { format!("{:.0}", share * 100.0) };
+        spans.push(Span::styled(align_right(&percent, 5), theme.style(Role::Title)));
         Line::from(spans)
     };
     draw_lines(frame, inner, ranked.iter().take(rows).map(line).collect());

@@ -7,7 +7,6 @@ use super::super::view::View;
 use super::super::widgets::range_bar;
 use super::super::{Role, Theme};
 use super::diagnosis_charts;
-use crate::analysis::hints::speedup_model::whole_percent;
 use crate::analysis::hints::{Depth, Evidence, Hint, Severity};
 use crate::analysis::labels::{cut_end, display_width};
 use crate::analysis::path::{self, PathStep};
@@ -155,17 +154,9 @@ impl Draw<'_> {
                 if hint.severity == Severity::Healthy || hint.limit_text() == hint.bound {
                     return if hint.bound.is_empty() { Vec::new() } else { self.labelled_lines("at best", &hint.bound, Role::Dim) };
                 }
-                // Without an estimate, the gain in the heading is this upper bound: add only the reason for it.
-                // The basis of the stake is left out: it is about this cause alone, with the rest of the kernel as it is, and
-                // would be a second figure for the same gain.
-                match hint.details.gain.expected {
-                    Some(_) => self.labelled_lines(
-                        "at most",
-                        &format!("{:.0}%: {}", whole_percent(hint.details.gain.at_most), hint.limit_text()),
-                        Role::Dim,
-                    ),
-                    None => self.labelled_lines("since", hint.limit_text(), Role::Dim),
-                }
+                // The gain in the heading is this bound, or an estimate that ends at it: add only the reason for it. Any
+                // other bound, and the basis of the stake, would be a second figure for the same gain.
+                if hint.details.gain.ends_at_bound() { self.labelled_lines("since", hint.limit_text(), Role::Dim) } else { Vec::new() }
             }
             Row::Evidence(i, e) => {
                 self.find_hint(*i).and_then(|h| h.evidence.get(*e)).map(|e| vec![self.evidence_line(e)]).unwrap_or_default()

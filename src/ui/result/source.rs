@@ -45,7 +45,6 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
     let [mut main, foot] = Layout::vertical([Constraint::Min(3), Constraint::Length(n)]).areas(area);
     frame.render_widget(Text::from(notes), foot);
     let bordered = area.height >= BORDERED && area.width >= 100;
-    let what = if screen.source.instructions { "instructions" } else { "source lines" };
     let order = if screen.source.in_order { "in order" } else { "hottest first" };
     // Do not count context lines.
     let known =
@@ -53,8 +52,13 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
     // The rows name the file only if there are several.
     let file = (!screen.source.instructions).then(|| listing.lines.first()).flatten().filter(|_| !has_several_files(listing));
     let file = file.map_or_else(String::new, |l| format!(" of {}", escape_unsafe(&l.name)));
+    let what = if screen.source.instructions {
+        units::format_count(known, "instruction")
+    } else {
+        format!("{} with instructions", units::format_count(known, "source line"))
+    };
     let title = vec![
-        Span::styled(format!("{known} {}{file}", if known == 1 { what.trim_end_matches('s') } else { what }), theme.style(Role::Title)),
+        Span::styled(format!("{what}{file}"), theme.style(Role::Title)),
         Span::styled(format!(", {order}   {} {}", format_count(listing.samples), listing.unit), theme.style(Role::Dim)),
     ];
     if bordered {

@@ -69,6 +69,14 @@ pub fn not_counted(names: &str) -> String {
     )
 }
 
+/// Lists names: `A, B and C`.
+fn join_with_and(names: &[&str]) -> String {
+    match names {
+        [.., last] if names.len() > 1 => format!("{} and {last}", names[..names.len() - 1].join(", ")),
+        _ => names.concat(),
+    }
+}
+
 /// Names the missing data needed to evaluate the units.
 fn throughput_lacks(amd: &Amd<'_>) -> String {
     let absent = |names: &[&'static str]| names.iter().copied().filter(|n| amd.get(n).is_none()).collect::<Vec<_>>();
@@ -81,10 +89,10 @@ fn throughput_lacks(amd: &Amd<'_>) -> String {
     let traffic = absent(&["FETCH_SIZE", "WRITE_SIZE"]);
     let mut lacks: Vec<String> = Vec::new();
     if !cycles.is_empty() {
-        lacks.push(cycles.join(" with "));
+        lacks.push(join_with_and(&cycles));
     }
     if !traffic.is_empty() {
-        lacks.push(traffic.join(" and "));
+        lacks.push(join_with_and(&traffic));
     }
     if amd.ns.is_none() {
         lacks.push("the durations of dispatches".to_owned());

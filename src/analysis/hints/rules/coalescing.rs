@@ -3,7 +3,7 @@
 use crate::analysis::hints::after;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Hint, Sure};
-use crate::analysis::hints::limits::{EXCESS, MAY_LIMIT};
+use crate::analysis::hints::limits::{EXCESS, MAY_LIMIT, STALL};
 use crate::analysis::hints::rule_context::Case;
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
@@ -90,6 +90,9 @@ pub fn uncoalesced_access(case: &Case<'_>) -> Option<Hint> {
         }
         None => format!("the part of {}'s {} that moves unused bytes", unit.display_name(), format_share(get(unit))),
     };
+    // That the sectors are not needed is certain; that they cost time is, if moving them fills a unit or holds up the warps.
+    let waited = case.stalls.as_ref().is_some_and(|s| s.summed_share(&["long_scoreboard", "lg_throttle"]) * 100.0 >= STALL.value);
+    let costs = !measured || waited || get(unit) * 100.0 >= MAY_LIMIT.value;
     // Reordering does not change the bytes that are used, and random accesses may have no better order. Bytes next to
     // those used are needed eventually if L1 hits, or if the device memory rate shows that they are evicted and fetched
     // again. Four neighboring sectors share a wavefront in L1, whereas excess sectors mostly have one each.
@@ -103,6 +106,9 @@ pub fn uncoalesced_access(case: &Case<'_>) -> Option<Hint> {
     let relief = if streams {
         let best = after::next(&without(least, from_dram), case);
         relief.with_time(best, 1.65)
+    } else if !costs {
+        // At best, the time that the bytes take the busiest unit is saved.
+        relief.with_time_range(1.0 - stake, 1.0)
     } else {
         relief
     };
@@ -116,7 +122,11 @@ pub fn uncoalesced_access(case: &Case<'_>) -> Option<Hint> {
         Hint::new(Diagnosis::Uncoalesced, stake, headline)
             .with_gain_basis(basis)
             .with_relief(relief)
-            .with_confidence(if sure { Sure::Certain } else { Sure::Likely })
+            .with_confidence(match (sure, costs) {
+                (_, false) => Sure::Possible,
+                (true, true) => Sure::Certain,
+                (false, true) => Sure::Likely,
+            })
             .with_evidence([
                 case.computed_evidence("excessive sectors", share * 100.0, "%", Some(EXCESS)),
                 case.metric_evidence("l2_excessive_sectors", None),

@@ -27,7 +27,10 @@ pub fn limited_occupancy(case: &Case<'_>) -> Option<Hint> {
     // limit is not a real one.
     let real = |id: Diagnosis| id != Diagnosis::OccupancyShared || !f.without_shared();
     let known = LIMITS.iter().filter(|l| real(l.1)).filter_map(|l| Some((l, f.positive_value(l.0)?)));
-    let (&(limit, id, word), blocks) = known.reduce(|a, b| if b.1 < a.1 { b } else { a })?;
+    let known: Vec<_> = known.collect();
+    let (&(limit, id, word), blocks) = known.iter().copied().reduce(|a, b| if b.1 < a.1 { b } else { a })?;
+    // Raising one limit brings nothing while another one is as low.
+    let also: Vec<&str> = known.iter().filter(|(l, b)| b.total_cmp(&blocks).is_eq() && l.1 != id).map(|(l, _)| l.2).collect();
     // With less than one wave, all blocks are already resident and cannot use more room.
     let waves = f.positive_value("waves_per_sm")?;
     // A grid that fills the SMs exactly was probably sized to fit them, and would be larger if more blocks fit.
@@ -64,9 +67,10 @@ pub fn limited_occupancy(case: &Case<'_>) -> Option<Hint> {
         _ => f.get("block_size").map(|b| format!(" ({b:.0} threads)")),
     };
     let uses = uses.unwrap_or_default();
+    let also = if also.is_empty() { String::new() } else { format!(", and as much by {}", also.join(" and ")) };
     let idle = if issue.is_some() { ", and issue slots stay idle" } else { "" };
     let headline = format!(
-        "limited by {word}{uses} to {blocks:.0} block{} per SM: occupancy is {} at most{idle}",
+        "limited by {word}{uses}{also} to {blocks:.0} block{} per SM: occupancy is {} at most{idle}",
         if blocks < 1.5 { "" } else { "s" },
         format_share(theory)
     );
@@ -107,25 +111,26 @@ pub fn limited_occupancy(case: &Case<'_>) -> Option<Hint> {
             discount_note(case.waiting_counts())
         )
     };
-    Some(
-        Hint::new(id, stake, headline)
-            .with_gain_basis(bound)
-            .with_relief(relief)
-            .with_confidence(sure)
-            .with_evidence([
-                case.metric_evidence("theoretical_occupancy", Some(OCCUPANCY)),
-                case.metric_evidence("achieved_occupancy", None),
-                case.metric_evidence(limit, None),
-                case.metric_evidence("registers_per_thread", None),
-                case.metric_evidence("block_size", None),
-                case.unit_evidence(Unit::Issue, Some(ISSUE)),
-                case.metric_evidence("eligible_warps", None),
-            ])
-            .with_actions(change)
-            .with_confirmation(
-                &["Occupancy", "SchedulerStats", "WarpStateStats"],
-                false,
-                "whether warps are missing: eligible warps, and what the others wait for",
-            ),
-    )
+    let both = (!also.is_empty()).then(|| "change what all of these limits depend on: to raise one alone changes nothing".to_owned());
+    let mut hint = Hint::new(id, stake, headline)
+        .with_gain_basis(bound)
+        .with_relief(relief)
+        .with_confidence(sure)
+        .with_evidence([
+            case.metric_evidence("theoretical_occupancy", Some(OCCUPANCY)),
+            case.metric_evidence("achieved_occupancy", None),
+            case.metric_evidence(limit, None),
+            case.metric_evidence("registers_per_thread", None),
+            case.metric_evidence("block_size", None),
+            case.unit_evidence(Unit::Issue, Some(ISSUE)),
+            case.metric_evidence("eligible_warps", None),
+        ])
+        .with_actions(change)
+        .with_confirmation(
+            &["Occupancy", "SchedulerStats", "WarpStateStats"],
+            false,
+            "whether warps are missing: eligible warps, and what the others wait for",
+        );
+    hint.actions.splice(0..0, both);
+    Some(hint)
 }

@@ -47,11 +47,13 @@ fn mark_healthy(case: &Case<'_>, hint: Hint, share: f64) -> Hint {
     }
 }
 
-/// FP32 share of the FMA pipe's work; the rest is integer multiply-add.
+/// FP32 share of the FMA pipe's work; the rest is integer multiply-add. `None` without the mean number of threads for
+/// which an instruction is executed: FP32 operations are counted by thread, but occupy the pipe for whole warps.
 fn float_part(case: &Case<'_>) -> Option<f64> {
     let (work, rate) = (case.facts.get("fp32_instructions")?, case.facts.positive_value("fp32_rate")?);
     let pipe = case.demand.get(Unit::Fma).filter(|p| *p > 0.0)?;
-    Some((work / rate / pipe).clamp(0.0, 1.0))
+    let lanes = case.facts.threads_not_off().or_else(|| case.facts.threads_per_instruction())? / 32.0;
+    Some((work / rate / lanes / pipe).clamp(0.0, 1.0))
 }
 
 /// Load of the FMA-heavy pipe, as a multiple of the load of both FMA pipes, from which most of it is integer

@@ -159,6 +159,9 @@ pub fn tail_effect(case: &Case<'_>) -> Option<Hint> {
     )
 }
 
+/// Share of the time during which even the least busy SM works, from which the SMs count as equally busy.
+const BALANCED: f64 = 0.95;
+
 fn occupancy_gap(case: &Case<'_>) -> Option<f64> {
     Some(case.facts.get("theoretical_occupancy")? - case.facts.get("achieved_occupancy")?)
 }
@@ -178,10 +181,13 @@ pub fn workload_imbalance(case: &Case<'_>) -> Option<Hint> {
     // Over many waves, long and short blocks even out, and the remaining empty slots are mostly those between two
     // blocks.
     let many = waves.is_some_and(|w| w > TAIL_WAVES);
-    let rest = (idle - grid - tail).max(0.0) * if many { 0.5 } else { 1.0 };
-    let stake = rest.min(1.0 - case.demand.peak_share()) * Demand::waiting_counts(case.demand.peak_share());
+    let rest = (idle - grid - tail).max(0.0);
+    let stake =
+        (rest * if many { 0.5 } else { 1.0 }).min(1.0 - case.demand.peak_share()) * Demand::waiting_counts(case.demand.peak_share());
     let (least, most) = (f.get("sm_active_min"), f.positive_value("sm_active_max"));
     let spread = least.zip(most).map(|(least, most)| least / most);
+    // The SMs have equally much to do, so it is the warps of each block that do not.
+    let balanced = spread.is_some_and(|s| s >= BALANCED) && f.active_share().is_some_and(|a| a >= BALANCED);
     let sms = spread
         .filter(|s| *s < 0.8 && *s > 0.0)
         .map_or_else(String::new, |s| format!("; the least busy SM worked {} as long as the busiest", format_share(s)));
@@ -219,11 +225,18 @@ pub fn workload_imbalance(case: &Case<'_>) -> Option<Hint> {
                 }),
                 case.metric_evidence("waves_per_sm", None),
             ])
-            .with_actions(&[
-                "give all blocks the same work: split long rows or lists, sort by length, pair long with short",
-                "let blocks take work from a queue (an atomic counter) instead of a fixed share",
-                "start the longest blocks first",
-            ])
+            .with_actions(if balanced {
+                &[
+                    "the SMs are equally busy, so give the warps of a block the same work: those that end first leave their slots empty until the block ends",
+                    "make blocks smaller, so that fewer warps wait for the longest one of their block",
+                ]
+            } else {
+                &[
+                    "give all blocks the same work: split long rows or lists, sort by length, pair long with short",
+                    "let blocks take work from a queue (an atomic counter) instead of a fixed share",
+                    "start the longest blocks first",
+                ]
+            })
             .with_confirmation(&["SpeedOfLight", "Occupancy", "SourceCounters"], false, "how unevenly SMs and slices of memory were used"),
     )
 }

@@ -8,7 +8,7 @@ use crate::analysis::triage::text::format_ns;
 use crate::analysis::triage::time_category::Cause;
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::units::format_share;
-use crate::model::{Bytes, Nanos, units};
+use crate::model::{Bytes, Device, Nanos, units};
 use rustc_hash::FxHashSet;
 
 /// Maximum time per small copy for the host to be doing nothing but copying, ns; beyond it, the finding is only likely.
@@ -61,23 +61,34 @@ pub fn pageable_copies(case: &RunContext<'_>) -> Option<Finding> {
     // The host resumes only when the copy is done, so the GPU is idle until the next launch. Asynchronous copies would
     // hide at most as much of that host work as the GPU's kernels last.
     let after = case.after_pageable.min(case.recurring_idle(Cause::Sync)).min(case.sum_devices(|b| b.kernels));
-    let share = case.share(sum.cost() + after);
+    let cost = sum.cost() + after;
+    let (rate, left) = left_at_link_rate(case, sum).unwrap_or_default();
+    let left = left.min(cost);
     let headline = format!(
         "copies of pageable memory{} take {} of {base}: {}, {}{}",
         if sum.idle + after > 0 { " and the idle time around them" } else { "" },
-        format_share(share),
+        format_share(case.share(cost)),
         format_amount(sum, direction_text(sum)),
         units::format_count(sum.count, "copy"),
         format_rate(sum.bytes_per_second())
     );
     Some(
-        add_evidence(Finding::new(Verdict::PageableCopies, share, headline), case, sum)
+        add_evidence(Finding::new(Verdict::PageableCopies, case.share(cost - left), headline), case, sum)
             .with_number("idle after they were waited for", (after > 0).then_some(after as f64), "ns")
             .with_number(HIDDEN, hidden_by_kernels(case, sum) as f64, "ns")
-            .with_gain_basis(format!(
-                "the time in which only these copies ran, and the idle time while they were staged and after they were waited for; if pinned, they take their bytes at the link's rate; kernels can hide {}",
-                share_hidden(case, sum)
-            ))
+            .with_number(LEFT, (left > 0).then_some(left as f64), "ns")
+            .with_gain_basis(if left > 0 {
+                format!(
+                    "the time in which only these copies ran, and the idle time while they were staged and after they were waited for, less {}: pinned, their bytes still take as long at the {:.0} GB/s of the link, beyond what kernels can hide",
+                    format_ns(left as f64),
+                    rate / 1e9
+                )
+            } else {
+                format!(
+                    "the time in which only these copies ran, and the idle time while they were staged and after they were waited for; if pinned, they take their bytes at the link's rate; kernels can hide {}",
+                    share_hidden(case, sum)
+                )
+            })
             .with_places(places::of_copies(case, &[CopyClass::Pageable]))
             .with_actions(&[
                 &format!("Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(), {}, {}HostRegister; pinned copies run at the link's speed and do not hold the host.", case.terms.malloc_host, case.terms.prefix),
@@ -85,6 +96,36 @@ pub fn pageable_copies(case: &RunContext<'_>) -> Option<Finding> {
                 "Copy less: keep data on the device, transfer smaller types and convert there.",
             ]),
     )
+}
+
+/// Name of the evidence for [`left_at_link_rate`].
+const LEFT: &str = "left if they were pinned, at least";
+
+/// Peak rate of the link between host and GPU in one direction, bytes/s, by generation of the GPU: `PCIe` x16 of
+/// generation 3 (15.8 GB/s) up to compute capability 7.5, 4 (31.5) for 8.x, 5 (63) for 9.0 and 12.x, 6 (126) for
+/// 10.x; `NVLink`-C2C (450) with a Grace CPU. From NVIDIA's data sheets. `None` for other GPUs.
+fn host_link_rate(device: &Device) -> Option<f64> {
+    let name = device.name.as_deref()?;
+    if ["GH200", "GB200", "GB300", "GB10"].iter().any(|n| name.contains(n)) {
+        return Some(450e9);
+    }
+    Some(match device.compute_capability?.0 {
+        0..=7 => 15.8e9,
+        8 => 31.5e9,
+        9 | 12 => 63e9,
+        10 | 11 => 126e9,
+        _ => return None,
+    })
+}
+
+/// Peak rate of the link, and the time that pinned copies would still take alone at least, ns: their bytes at that
+/// rate, beyond the time for which kernels run. Both directions may be used at once. `None` if the link is unknown.
+fn left_at_link_rate(case: &RunContext<'_>, sum: &Sum) -> Option<(f64, i64)> {
+    let devices = case.devices.iter().map(|d| d.unit.device.and_then(|n| case.profile.devices.get(n as usize)));
+    let rate = devices.map(|d| d.and_then(host_link_rate)).reduce(|a, b| Some(a?.max(b?)))??;
+    let bytes = sum.bytes_to_device.max(sum.bytes.saturating_sub(sum.bytes_to_device));
+    let takes = bytes as f64 / rate * 1e9;
+    Some((rate, (takes as i64).saturating_sub(case.sum_devices(|b| b.kernels)).max(0)))
 }
 
 /// Name of the evidence for [`hidden_by_kernels`].
@@ -195,6 +236,14 @@ pub fn small_copies(case: &RunContext<'_>) -> Option<Finding> {
             "Pack what belongs together into one buffer, copy once, and take it apart on the device.",
             "Pass scalars as kernel arguments; create tensors on the device (torch.zeros(…, device=\"cuda\"), torch.arange(…, device=\"cuda\")).",
         ]);
+    let mut finding = finding;
+    // One copy alone hides what the finding is about: the time between the copies.
+    for place in finding.places.iter_mut().filter(|p| p.kind == PlaceKind::Window) {
+        let around = (each * 5.0) as i64;
+        (place.start, place.end) = ((place.start - around).max(case.window.0), (place.end + around).min(case.window.1));
+        "about ten of them".clone_into(&mut place.name);
+        place.ns = Some(place.end - place.start);
+    }
     // A copy has a fixed cost of about ten microseconds; anything beyond that may be other host work between the
     // copies.
     Some(if sum.count < 100 || each > COPY_NS { finding.with_confidence(Sure::Likely) } else { finding })

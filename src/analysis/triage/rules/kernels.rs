@@ -283,7 +283,7 @@ pub fn gpu_bound(case: &RunContext<'_>) -> Option<Finding> {
             String::new()
         };
         // Collectives are kernels, too, but compute nothing.
-        let of = if case.kernels.collectives.0 > 0 { "of the time of kernels that compute is" } else { "of kernel time is" };
+        let of = if case.kernels.collectives.0 > 0 { "of the time of compute kernels is" } else { "of kernel time is" };
         format!("; {} {of} {name}{whole}", format_share(*ns as f64 / all))
     });
     let host = host_time(case).filter(|ns| *ns as f64 >= HOST_IS_NEXT * case.length() as f64);

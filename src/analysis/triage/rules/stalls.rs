@@ -152,7 +152,7 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
         name: format!("step {}", steps[i].number),
         start: steps[i].start,
         end: steps[i].end,
-        ns: Some(steps[i].length() - usual),
+        ns: Some(steps[i].length()),
         rank: None,
     }))
     .with_places(idle_place(case, fill.cause, &longest[..1]))

@@ -40,7 +40,10 @@ impl DiffScreen {
         let began = |i: usize| session.reports.get(i).and_then(Report::clock_start);
         let reversed = began(before).zip(began(after)).is_some_and(|(x, y)| x > y);
         let response = Response::from(Navigate::Changes { before, after });
-        if reversed {
+        if session.are_ranks(before, after) {
+            let ranks = session.key_label(ActionId::Ranks);
+            response.and_say(format!("these are two ranks of one job, neither of which is before the other: {ranks} compares them"), false)
+        } else if reversed {
             let swap = session.key_label(ActionId::Swap);
             response.and_say(format!("the second report was recorded before the first: {swap} swaps them"), false)
         } else {

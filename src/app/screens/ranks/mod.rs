@@ -77,6 +77,12 @@ fn longest_kernel(profile: &Profile, (start, end): (i64, i64)) -> Option<u32> {
     u32::try_from(longest).ok()
 }
 
+/// The kernel that starts at a time, ns.
+fn kernel_at(profile: &Profile, start: i64) -> Option<u32> {
+    let launches = &profile.launches;
+    (0..launches.len()).find(|&row| launches.start(row) == start).and_then(|row| u32::try_from(row).ok())
+}
+
 impl RanksScreen {
     /// Requests the analysis once all reports have been read and triaged.
     fn request_analysis(&mut self, session: &Session) -> Vec<Effect> {
@@ -107,7 +113,9 @@ impl RanksScreen {
             let file = of.file.rsplit('/').next().unwrap_or(&of.file);
             return Response::error_message(format!("a digest has no launches: open {file} for its timeline"));
         }
-        let moment = self.collectives.as_ref().and_then(Collectives::selected_moment).map(|m| {
+        let moment = self.collectives.as_ref().and_then(Collectives::selected_moment);
+        let arrival = moment.and_then(|m| ranks.job.matches.list.get(m.at)?.arrivals.iter().find(|a| a.rank as usize == member.digest));
+        let moment = moment.map(|m| {
             // Time on the rank's own clock, padded on both sides by half the collective's length.
             let around = m.length() / 2;
             (member.clock.own_time(m.first.saturating_sub(around)), member.clock.own_time(m.end.saturating_add(around)))
@@ -115,7 +123,11 @@ impl RanksScreen {
         let step = || self.selected_cell().or_else(|| self.worst_cell()).map(|c| (c.start, c.start.saturating_add(c.length)));
         let at = moment.or_else(step).unwrap_or((of.window_start, of.window_end));
         let profile = session.reports.get(report).and_then(|r| r.profile.as_ref());
-        let event = profile.filter(|_| moment.is_none()).and_then(|p| longest_kernel(p, at)).map(Event::Launch);
+        let event = profile.and_then(|p| match moment {
+            Some(_) => kernel_at(p, arrival?.start),
+            None => longest_kernel(p, at),
+        });
+        let event = event.map(Event::Launch);
         Navigate::TimelineOf { report, at: At { start: at.0, end: at.1, event } }.into()
     }
 

@@ -11,7 +11,7 @@ pub use lazy_details::Asked;
 pub use state::ResultScreen;
 
 use crate::analysis::compare;
-use crate::analysis::hints::{Hint, Severity, Subject};
+use crate::analysis::hints::{Hint, PLUS, Severity, Subject};
 use crate::analysis::metrics_rows::MetricsRow;
 use crate::analysis::readable::readable_name;
 use crate::analysis::roofline::Plot;
@@ -247,7 +247,8 @@ impl ResultScreen {
                 };
                 self.view = View::Metrics;
                 let (of, sections) = self.sections_of(&cx.session.pins);
-                sections.go_to(&name, &of);
+                // A sum leads to the first metric of it.
+                sections.go_to(name.split(PLUS).next().unwrap_or(&name), &of);
             }
             Some(Line::Confirm(_)) => return Navigate::Rerun { run: false, in_place: false }.into(),
             Some(Line::Theirs(r, m)) => {

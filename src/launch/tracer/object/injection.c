@@ -221,7 +221,7 @@ static volatile int ticking;
 // An exiting process waits while its trace is being written (up to EXIT_WORK_MS), but only for a total of EXIT_MS while
 // the ticker makes no progress: the ticker may be waiting for something that a program thread holds, including CUPTI's
 // locks, and that thread may be the requesting one.
-enum { EXIT_MS = 100, EXIT_WORK_MS = 5000, STARVED_MS = 500, SLICE_MS = 10 };
+enum { EXIT_MS = 300, EXIT_WORK_MS = 5000, STARVED_MS = 1500, SLICE_MS = 10 };
 
 static void futex_wait(volatile u32* word, u32 while_it_is, u64 ms) {
   struct timespec time = { (long)(ms / 1000), (long)(ms % 1000 * 1000000) };
