@@ -189,14 +189,40 @@ pub struct Diff {
     pub caveats: Vec<String>,
 }
 
+/// Time of the kernels in both runs, ns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelTimes {
+    /// `kernel time`, with what it is of and what it leaves out.
+    pub name: String,
+    pub before: f64,
+    pub after: f64,
+}
+
+impl KernelTimes {
+    /// Change in percent; `None` if nothing ran before.
+    pub fn change_percent(&self) -> Option<f64> {
+        (self.before > 0.0).then(|| (self.after - self.before) / self.before * 100.0)
+    }
+}
+
 impl Diff {
+    /// Time of the kernels: of a step if the runs have different numbers of steps, since totals are then of different
+    /// amounts of work, and without collectives, which take longer because another rank is late, too.
+    pub fn kernel_times(&self) -> KernelTimes {
+        let (was, is) = self.step_totals.unwrap_or((self.totals.0 as f64, self.totals.1 as f64));
+        let collectives = self.collective_times();
+        let of = if self.step_totals.is_some() { " a step" } else { "" };
+        let without = if collectives == (0.0, 0.0) { "" } else { " without collectives" };
+        KernelTimes { name: format!("kernel time{of}{without}"), before: was - collectives.0, after: is - collectives.1 }
+    }
+
     /// Returns true if the runs share a kernel, perhaps under another name, or have no more than one to compare.
     pub fn has_common_kernel(&self) -> bool {
         self.rows.len() < 2 || self.rows.iter().any(|r| matches!(r.fate, Fate::Both | Fate::Renamed))
     }
 
     /// Time in collectives in each run, ns: per step if the runs have different numbers of steps, otherwise in total.
-    pub fn collective_times(&self) -> (f64, f64) {
+    fn collective_times(&self) -> (f64, f64) {
         let is = |side: &Option<Side>| side.as_ref().is_some_and(|s| s.collective);
         let rows = self.rows.iter().filter(|r| is(&r.before) || is(&r.after));
         let total = |side: &Option<Side>| side.as_ref().map_or(0.0, |s| s.total as f64);

@@ -139,7 +139,10 @@ impl Flow {
             l2_hit: get("lts__t_sector_hit_rate.pct"),
             busy: [
                 l1_active.or_else(|| get("l1tex__throughput.avg.pct_of_peak_sustained_elapsed")),
-                get("lts__throughput.avg.pct_of_peak_sustained_elapsed"),
+                lookup.first_finite(&[
+                    "lts__throughput.avg.pct_of_peak_sustained_elapsed",
+                    "lts__busiest_part.max.pct_of_peak_sustained_elapsed",
+                ]),
                 lookup.first_finite(&[
                     "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
                     "dram__throughput.avg.pct_of_peak_sustained_elapsed",

@@ -115,13 +115,8 @@ pub fn print_diff(args: &DiffArgs, nsys: Option<PathBuf>) -> Result<(), Failure>
         PageFormat::Page(renderer) => report::diff::document(&found, &rows, judged).write(out, renderer, width),
     })?;
     let Some(most) = args.fail_above else { return Ok(()) };
-    // Totals of runs of different length are of different amounts of work: compare those of a step, if there are any.
-    // A collective takes longer because another rank is late, too: what ranks wait for each other is in the steps.
-    let ((was, is), collectives) = (found.step_totals.unwrap_or((found.totals.0 as f64, found.totals.1 as f64)), found.collective_times());
-    let (was, is) = (was - collectives.0, is - collectives.1);
-    let of = if found.step_totals.is_some() { " a step" } else { "" };
-    let without = if collectives == (0.0, 0.0) { "" } else { " without collectives" };
-    let kernel_time = (was > 0.0).then(|| (format!("kernel time{of}{without}"), (is - was) / was * 100.0));
+    let kernels = found.kernel_times();
+    let kernel_time = kernels.change_percent().map(|percent| (kernels.name, percent));
     let steps = judged.and_then(|(was, is)| StepTimes::of_runs(was, is));
     let step =
         steps.filter(|t| t.before > 0).map(|t| ("the time of a step".to_owned(), (t.after - t.before) as f64 / t.before as f64 * 100.0));

@@ -27,7 +27,7 @@ impl ScopeArgs {
         Ok(match (&self.range, self.phase.as_deref().and_then(Phase::of)) {
             (Some(name), _) => windows_of_ranges(profile, file, name)?,
             (None, Some(phase)) if phase != Phase::Steady => phase_windows(profile, file, phase, device)?,
-            (None, _) => between.into_iter().collect(),
+            (None, _) => between.map(|window| close_window(profile, window)).into_iter().collect(),
         })
     }
 
@@ -35,6 +35,14 @@ impl ScopeArgs {
     pub fn has_window(&self) -> bool {
         self.between.from.is_some() || self.between.to.is_some()
     }
+}
+
+/// Replaces an open end of a window by the begin or the end of what ran on the GPUs.
+fn close_window(profile: &Profile, (from, to): (i64, i64)) -> (i64, i64) {
+    let (first, last) = triage::gpu_span(profile).unwrap_or((0, 0));
+    let from = if from == i64::MIN { first.min(to.saturating_sub(1)) } else { from };
+    let to = if to == i64::MAX { last.max(from.saturating_add(1)) } else { to };
+    (from, to)
 }
 
 /// Returns the time windows in which the devices worked on ranges with that name.

@@ -96,6 +96,11 @@ pub fn print_triage(args: &TriageArgs, nsys: Option<&Path>) -> Result<(), Failur
                 None => format!("{shown}: nothing ran on a GPU, or the report has no times"),
             }));
         };
+        if found.devices.is_empty() && args.scope.has_window() {
+            return Err(Failure::wrong(format!(
+                "{shown}: nothing ran on a GPU between these times: choose a window that begins and ends with work, for what the GPU waits for in between"
+            )));
+        }
         found.kernel_lead = find_kernel_lead(&profile, &found);
         if scope.windows.is_empty() {
             found.take_memory(memory::summarize_findings(&profile, args.device, &Cancel::default()));

@@ -225,26 +225,17 @@ pub fn print_csv(out: &mut dyn Write, rows: &[&DiffRow], width: Option<usize>) -
 /// Kernel time and launches of both runs in one sentence. If the runs differ in length but both have steps, times are
 /// per step.
 fn totals_sentence(diff: &Diff) -> String {
-    let change =
-        diff.total_change_percent().filter(|_| !diff.one_isolated).map_or_else(String::new, |p| format!(" ({})", format_percent_change(p)));
-    let (a, b) = diff.launches;
-    if let (Some((was, is)), Some((before, after))) = (diff.step_totals, diff.steps) {
-        let change = if was > 0.0 { format!(" ({})", format_percent_change((is - was) / was * 100.0)) } else { String::new() };
-        return format!(
-            "kernel time a step {} → {}{change}, steps {} → {}: the runs differ in length, so that times are those of a step",
-            Nanos::format_ns(was),
-            Nanos::format_ns(is),
+    let times = diff.kernel_times();
+    // Totals are not comparable between runs of different length.
+    let comparable = diff.steps.is_some() && diff.step_totals.is_some() || !diff.one_isolated && !diff.differ_in_length;
+    let change = times.change_percent().filter(|_| comparable).map_or_else(String::new, |p| format!(" ({})", format_percent_change(p)));
+    let kernels = format!("{} {} → {}{change}", times.name, Nanos::format_ns(times.before), Nanos::format_ns(times.after));
+    match diff.steps.filter(|_| diff.step_totals.is_some()) {
+        Some((before, after)) => format!(
+            "{kernels}, steps {} → {}: the runs differ in length, so that times are those of a step",
             format_grouped(before),
             format_grouped(after)
-        );
+        ),
+        None => format!("{kernels}, launches {} → {}", format_grouped(diff.launches.0), format_grouped(diff.launches.1)),
     }
-    // Totals are not comparable between runs of different length.
-    let change = if diff.differ_in_length { String::new() } else { change };
-    format!(
-        "kernel time {} → {}{change}, launches {} → {}",
-        Nanos(diff.totals.0),
-        Nanos(diff.totals.1),
-        format_grouped(a),
-        format_grouped(b)
-    )
 }

@@ -2,6 +2,7 @@
 //! replay.
 
 use crate::analysis::Family;
+use crate::analysis::triage::device_ops::uses_several_gpus;
 use crate::model::{Kernel, LaunchConfig, Profile};
 
 /// Returns the reason why a kernel cannot be replayed alone, if any: collectives and one-sided communication wait for
@@ -14,7 +15,7 @@ pub fn waits_for_others(profile: &Profile, kernel: &Kernel) -> Option<&'static s
     if ["nccl", "rccl", "nvshmem", "deep_ep"].iter().any(|w| name.contains(w)) {
         return Some("it is a collective: it waits for the same kernel on other GPUs, which replaying it alone never lets run");
     }
-    if Family::guess(kernel.function(), kernel.demangled()) == Family::Nccl && several_gpus(profile) {
+    if Family::guess(kernel.function(), kernel.demangled()) == Family::Nccl && uses_several_gpus(profile) {
         return Some("its name says that it exchanges data between GPUs: replayed alone it would wait for its peers forever");
     }
     None

@@ -102,10 +102,8 @@ pub fn build_command(profile: &Profile, rows: &[usize], options: &Options) -> Re
         let own = Options { base: super::Base(form), whole_graph: false, replay: None, ..options.clone() };
         let draft = Draft::new(profile, std::slice::from_ref(&row), &own)?;
         let opened = capture_range::opened_by(profile, options);
-        if draft.gate.api.is_some()
-            || (draft.gate.late && draft.gate.range.is_none())
-            || (opened == OpenedBy::Late && draft.gate.range.is_none())
-        {
+        let late = draft.gate.api.is_some() || draft.gate.late || opened == OpenedBy::Late;
+        if late && draft.gate.range.is_none() {
             return Err("the capture did not begin with the program, so the tracer cannot count to this launch: count inside an NVTX range (field `scope`), or use ncu".to_owned());
         }
         let mut population = draft.gate.population(profile, opened, draft.pid);
@@ -117,6 +115,10 @@ pub fn build_command(profile: &Profile, rows: &[usize], options: &Options) -> Re
         let number = launch_skip::count_candidates(profile, &population, &unit, &[row]).in_process.first().copied().unwrap_or_default() + 1;
         if asked.is_empty() {
             asked.extend(common_parts(profile, &draft)?);
+            if late {
+                let text = "the capture began after the program started, and the NVTX range may have been entered before: if so, an earlier launch is measured";
+                warnings.push(Warning { inexact: true, ..warning("count", Severity::Warning, text) });
+            }
             if let Scope::AtOnce { processes: 1, because, .. } = draft.scope {
                 let text = "the program exchanges data with other ranks, which are not in this report: it does not start alone";
                 let told = warning("processes", Severity::Warning, text)

@@ -110,20 +110,18 @@ fn header_lines(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -
                 ],
             ));
         }
-        let whole = (diff.totals.0 as f64, diff.totals.1 as f64);
-        let (word, (was, is)) = diff.step_totals.map_or(("kernel time ", whole), |steps| ("kernel time a step ", steps));
+        let times = diff.kernel_times();
         second.push(part(
             0,
             vec![
-                Span::styled(word, dim),
-                Span::styled(Nanos::format_ns(was), theme.style(Role::Text)),
+                Span::styled(format!("{} ", times.name), dim),
+                Span::styled(Nanos::format_ns(times.before), theme.style(Role::Text)),
                 Span::styled(" to ", dim),
-                Span::styled(Nanos::format_ns(is), theme.style(Role::Title)),
+                Span::styled(Nanos::format_ns(times.after), theme.style(Role::Title)),
             ],
         ));
         if !diff.one_isolated && !diff.differ_in_length {
-            let change = (was > 0.0).then(|| (is - was) / was * 100.0);
-            second.push(part(0, vec![Span::styled(format_percent(change), theme.style(Role::Title))]));
+            second.push(part(0, vec![Span::styled(format_percent(times.change_percent()), theme.style(Role::Title))]));
         }
         if let Some((before, after)) = diff.steps {
             second.push(part(1, vec![Span::styled(format!("{before} against {after} steps"), theme.style(Role::Warn))]));

@@ -305,7 +305,7 @@ fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
         let tool = app.report().and_then(|r| r.profile.as_ref()).map_or_else(String::new, |p| p.source.tool.clone());
         let how = match tool.as_str() {
             "trace" => {
-                "The tracer took none here (`--stacks off`), or could not: the notes say why. `warpscope run -- PROGRAM` samples those of Python and of native code."
+                "The tracer took none here: it was told not to (`--stacks off`), recorded only a part of the run, or could not (the notes then say why). `warpscope run -- PROGRAM` samples those of Python and of native code."
             }
             "torch" => {
                 "torch.profiler records functions with `with_stack=True`; `warpscope run -- PROGRAM` samples the stacks of Python and of native code."

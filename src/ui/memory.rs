@@ -175,16 +175,12 @@ fn growth_mark(device: &DeviceUsage, ascii: bool, theme: &Theme) -> (Role, char)
     let role = device.findings.iter().find(|f| f.id == MemoryVerdict::Growth).map_or(Role::Warn, |f| finding_glyph(f).1);
     // Without colors, another shade tells it from the rest of the curve.
     let colored = theme.style(role).fg != theme.style(Role::Bar).fg;
-    (
-        role,
-        if ascii {
-            '%'
-        } else if colored {
-            chart::FULL
-        } else {
-            '▒'
-        },
-    )
+    let glyph = match (ascii, colored) {
+        (true, _) => '%',
+        (false, true) => chart::FULL,
+        (false, false) => '▒',
+    };
+    (role, glyph)
 }
 
 fn over_time(

@@ -146,7 +146,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
         let inner = draw_panel(frame, split_top(&mut list, wanted), title, bordered, theme);
         kernel_lines(frame, inner, report, (triage, listed), screen.selected, view, theme);
         if beside && list.height >= step_chart::LEAST {
-            step_chart::draw(frame, &mut list, triage, theme);
+            step_chart::draw(frame, &mut list, triage, "", theme);
         }
     }
     let below = (!beside && list.height > 6).then_some(list);

@@ -86,7 +86,7 @@ fn draw_left(frame: &mut Frame<'_>, area: Rect, (app, ascii): (&App, bool), scre
             let inner = panel.draw(frame, place, true, theme);
             draw_lines(frame, inner, kinds);
             if let Some(triage) = with_steps {
-                step_chart::draw(frame, &mut rest, triage, theme);
+                step_chart::draw(frame, &mut rest, triage, " of the run", theme);
             }
             return;
         }

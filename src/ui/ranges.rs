@@ -183,9 +183,16 @@ fn next(app: &App, screen: &RangesScreen) -> Option<String> {
         let idle = if node.idle > 0 { format!(", and the GPU was idle for {} of it", Nanos(node.idle)) } else { String::new() };
         return Some(format!("{} folds and unfolds; nothing was launched in this range ({who}){idle}", key(ActionId::Fold)));
     }
-    let idle = (node.idle + node.beyond) as f64 / (node.wall.max(1)) as f64;
+    let share = |ns: i64| ns as f64 / (node.wall.max(1)) as f64;
+    let idle = share(node.idle + node.beyond);
     let what = if idle >= 0.3 {
-        format!("no GPU works for {} of this range", units::format_whole_percent(idle * 100.0))
+        let whole = |ns: i64| units::format_whole_percent(share(ns) * 100.0);
+        // The column counts what lies between the operations: before the first and after the last, there is no work yet, or none any more.
+        let beyond = match share(node.beyond) {
+            s if s >= 0.01 => format!(", and another {} lie before or after all of its work", whole(node.beyond)),
+            _ => String::new(),
+        };
+        format!("the GPU is idle for {} of this range{beyond}", whole(node.idle))
     } else {
         let copies = if node.copies > 0 { format!(" and {}", units::format_count(node.copies, "copy")) } else { String::new() };
         let kernels = match (node.kernels, node.collectives) {

@@ -75,14 +75,15 @@ fn cell((busy, total): (usize, usize), column: Column, theme: &Theme) -> Span<'s
 }
 
 /// Draws the panel over the upper part of the area that it needs, and removes that part.
-pub fn draw(frame: &mut Frame<'_>, area: &mut Rect, triage: &Triage, theme: &Theme) {
+/// Its title is followed by `of`, which names the run where the panels around it are about a part of it.
+pub fn draw(frame: &mut Frame<'_>, area: &mut Rect, triage: &Triage, of: &str, theme: &Theme) {
     let Some(stats) = triage.step_stats() else { return };
     let even = stats.max as f64 <= stats.median as f64 * EVEN;
     let rows = usize::from(area.height.saturating_sub(3)).min(if even { EVEN_ROWS } else { MOST_ROWS });
     let place = split_top(area, u16::try_from(rows + 3).unwrap_or(area.height));
     let (dim, noun) = (theme.style(Role::Dim), step_noun(triage));
     let title = vec![
-        Span::styled(if noun == "step" { "Steps" } else { "Repetitions" }, theme.style(Role::Title)),
+        Span::styled(format!("{}{of}", if noun == "step" { "Steps" } else { "Repetitions" }), theme.style(Role::Title)),
         Span::styled(format!("  {}, median {}", units::format_grouped(stats.count), Nanos(stats.median)), dim),
     ];
     let note = vec![Span::styled("busy below, idle above", dim)];

@@ -69,6 +69,10 @@ fn on_the_command_line() {
     let (healthy, late) = (triage("balanced_rank0.sqlite.zst"), triage("late_host_rank0.sqlite.zst"));
     let (rc, _, err) = run(&["diff", &healthy, &late, "--fail-above", "5"]);
     assert!(rc == 1 && err.contains("the time of a step grew by"), "{err}");
+    // The kernels of this pair take no longer: only the time of a step fails it.
+    assert_eq!(run(&["diff", &healthy, &late, "--fail-above", "5", "--gate", "step"]).0, 1);
+    assert_eq!(run(&["diff", &healthy, &late, "--fail-above", "5", "--gate", "kernels"]).0, 0);
+    assert_eq!(run(&["diff", &a, &b, "--gate", "step"]).0, 2, "a gate needs its limit");
     assert_eq!(run(&["diff", &a, &b, "--fail-above", "much"]).0, 2);
     assert_eq!(run(&["diff", &a, "/no/such.sqlite"]).0, 3);
     let (rc, _, err) = run(&["diff", &a, &packed("nogpu").display().to_string()]);
@@ -123,6 +127,18 @@ fn a_promise_stands_beside_what_came_of_it() {
     assert_eq!(found["transpose_conflict"].id, Diagnosis::BankConflicts);
     assert!(found["transpose_conflict"].gain.expected.is_some() && !found.contains_key("copy_coalesced"));
     assert!(predicted_gains(&read(&root().join("fixtures/probe/names.sqlite.zst")).unwrap()).is_empty());
+}
+
+/// Two runs of single processes are a run before and one after it, not two ranks.
+#[test]
+fn unrelated_runs_are_not_ranks_of_one_job() {
+    let file = |name: &str| root().join(format!("fixtures/triage/{name}.sqlite.zst"));
+    let mut e = Explorer::open(&[file("item_loop"), file("tiny_ops")], (120, 40));
+    e.press("D");
+    assert!(!e.screen().contains("ranks of one job"), "{}", e.screen());
+    let mut e = Explorer::open(&[file("slow_rank_rank0"), file("slow_rank_rank1")], (120, 40));
+    e.press("D");
+    assert!(e.screen().contains("these are two ranks of one job"), "{}", e.screen());
 }
 
 /// Even the narrowest table shows the times of both runs, whether of whole runs or of one step.

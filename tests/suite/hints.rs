@@ -451,6 +451,18 @@ fn the_checklist_ticks_what_is_there() {
     assert!(screen.contains("○ timeline collected") && screen.contains("✓ hot kernels analyzed"), "{screen}");
 }
 
+/// FP32 operations are counted by thread: with few active lanes, they still fill the pipe.
+#[test]
+fn few_active_lanes_are_no_integer_work() {
+    let subjects = diagnose_all(&read(&fixture("causes_full")).unwrap());
+    let of = |kernel: &str| subjects.iter().find(|s| s.kernel.function() == kernel).unwrap();
+    for kernel in ["one_lane_in_eight", "four_ways"] {
+        let said = of(kernel).hints.iter().flat_map(|h| std::iter::once(h.id).chain(h.effects.iter().map(|e| e.0)));
+        assert!(said.clone().all(|id| id != Diagnosis::Alu) && said.clone().any(|id| id == Diagnosis::Compute), "{kernel}");
+    }
+    assert_eq!(of("divide").hints[0].id, Diagnosis::Alu);
+}
+
 #[test]
 fn a_launch_that_failed_is_not_judged() {
     assert!(Subject::default().hints.is_empty());

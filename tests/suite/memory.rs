@@ -491,6 +491,9 @@ fn a_part_of_the_curve_is_part_of_the_whole() {
     let peak = device.peak_time().unwrap();
     let around = Curve::from_window(device, &usage.sites, (peak - 1000, peak + 1000));
     assert_eq!((most(&around), around.span), (device.peak.1, (peak - 1000, peak + 1000)));
+    // Eight blocks of 8 MiB are never freed: the curve of what grows is a staircase that ends with all of them.
+    let whole = Curve::from_window(device, &usage.sites, (begin, end));
+    assert!(whole.growth.is_sorted() && whole.growth.last() == Some(&(64 << 20)), "{:?}", whole.growth.last());
     for part in 0..50 {
         let (from, to) = (begin + (end - begin) * part / 50, begin + (end - begin) * (part + 1) / 50);
         let curve = Curve::from_window(device, &usage.sites, (from, to));

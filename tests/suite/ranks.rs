@@ -473,6 +473,9 @@ fn ranks_on_the_screen() {
     assert!(explorer.screen().contains("79 of 90"), "{}", explorer.screen());
     explorer.press("enter");
     assert_eq!(explorer.app.current_scope(), KeyScope::Timeline);
+    // By SQL on rank 1's report, that collective starts at 0.200821 s.
+    let screen = explorer.screen();
+    assert!(screen.contains("collective AllReduce") && screen.contains("0.200821 s"), "{screen}");
     explorer.press("A");
     assert!(explorer.screen().contains("79 of 90"), "it is where one left it: {}", explorer.screen());
     explorer.press("esc");

@@ -240,6 +240,9 @@ fn stdout_for_people_scripts_and_ci() {
     assert_eq!((code, err.contains("found: host-compute")), (1, true), "{err}");
     let (code, ..) = run(&["triage", &two, "--fail-on", "launch-bound"]);
     assert_eq!(code, 0);
+    // A measured kernel may come first: its cause has a number, and scripts can ask for it.
+    let (code, out, err) = run(&["triage", "fixtures/trace/zoo_survey.wstrace.zst", "--fail-on", "atomic-contention", "--format", "table"]);
+    assert!(code == 1 && err.contains("found: atomic-contention") && out.contains("1. atomic-contention (high, measured"), "{out}{err}");
     let (code, _, err) = run(&["triage", &two, "--fail-on", "no-such"]);
     assert_eq!((code, err.contains("launch-bound")), (2, true), "{err}");
     let (code, _, err) = run(&["triage", "fixtures/ncu/one.ncu-rep.zst"]);
@@ -573,6 +576,31 @@ fn the_tree_folds_sorts_filters_and_profiles_again_inside_a_range() {
     assert!(e.screen().contains("sort host"), "{}", e.screen());
     e.press("y");
     assert!(e.screen().contains("copy"), "{}", e.screen());
+}
+
+/// A window with one end goes to the begin or the end of the GPU's work, and one without work is refused.
+#[test]
+fn windows_may_be_open_at_one_end() {
+    let file = folder().join("item_loop.sqlite.zst").display().to_string();
+    let window = |args: &[&str]| {
+        let (code, out, err) = run(&[&["triage", &file, "--format", "json"], args].concat());
+        assert_eq!(code, 0, "{err}");
+        let json: Value = serde_json::from_str(&out).unwrap();
+        (json["window"]["start_ns"].as_i64().unwrap(), json["window"]["end_ns"].as_i64().unwrap(), json["findings"][0]["id"].to_string())
+    };
+    // By SQL over kernels, copies and memsets.
+    let (first, last) = (window(&["--to", "25ms"]), window(&["--from", "25ms"]));
+    assert_eq!((first.0, first.1), (12_512_084, 25_000_000));
+    assert_eq!((last.0, last.1), (25_000_000, 37_961_966));
+    assert!(first.2.contains("host-sync") && last.2.contains("host-sync"), "{first:?} {last:?}");
+    for args in [["--from", "5s"], ["--to", "1ns"]] {
+        let (code, _, err) = run(&["triage", &file, args[0], args[1]]);
+        assert!(code == 2 && err.contains("nothing ran on a GPU"), "{code} {err}");
+    }
+    // Inside of one gap, nothing runs either.
+    let (code, _, err) = run(&["triage", &file, "--from", "37780us", "--to", "37820us"]);
+    assert!(code == 2 && err.contains("begins and ends with work"), "{code} {err}");
+    assert_eq!(run(&["lines", &file, "--to", "25ms"]).0, 2, "no stacks, but no crash either");
 }
 
 #[test]

@@ -376,6 +376,16 @@ mod tests {
     }
 
     #[test]
+    fn a_sum_names_what_it_adds_up() {
+        let one = |metric: &str, value| Measured { metric: Arc::from(metric), value, unit: "inst".to_owned() };
+        let sum = |values: [f64; 3]| sum_metrics(&[one("add", values[0]), one("mul", values[1]), one("fma", values[2])]).unwrap();
+        let text = |m: Measured| format!("{} {}", m.metric, m.value);
+        assert_eq!(text(sum([0.0, 0.0, 5.0])), "fma 5");
+        assert_eq!(text(sum([1.0, 0.0, 5.0])), "add + fma 6");
+        assert_eq!(text(sum([0.0, 0.0, 0.0])), "add 0");
+    }
+
+    #[test]
     fn chips_by_compute_capability() {
         assert_eq!([(7, 0), (8, 6), (9, 0), (12, 0)].map(chip_name), [Some("gv100"), Some("ga102"), Some("gh100"), Some("gb202")]);
         assert_eq!(chip_name((6, 1)), None);

@@ -271,9 +271,9 @@ impl<'a> Builder<'a> {
                 let parent_node = self.instances.get(parent as usize).map_or(NONE, |i| i.node);
                 let node = self.intern_node(parent_node, self.profile.ranges.get(rows[instance] as usize), joined);
                 self.instances[instance].node = node;
-                let (start, end) = self.range_times(rows[instance]);
-                let Some((start, end)) = self.clip_to_window(start, end) else { continue };
-                self.add_time(node, start, end);
+                let whole = self.range_times(rows[instance]);
+                let Some((start, end)) = self.clip_to_window(whole.0, whole.1) else { continue };
+                self.add_time(node, (start, end), (start, end) == whole);
                 if let Some(&row) = rows.get(parent as usize).filter(|_| !joined) {
                     // A range that was not popped in order may extend beyond its parent, so count only the part inside.
                     self.nodes[parent_node as usize].own -= self.range_times(row).1.min(end) - start;
@@ -283,13 +283,16 @@ impl<'a> Builder<'a> {
         self.by_thread = lists;
     }
 
-    fn add_time(&mut self, node: u32, start: i64, end: i64) {
+    /// Adds the part of a range inside the window; one that is cut off says nothing about how short the range can be.
+    fn add_time(&mut self, node: u32, (start, end): (i64, i64), whole: bool) {
         let length = end - start;
         let n = &mut self.nodes[node as usize];
         n.count += 1;
         n.wall = n.wall.saturating_add(length);
         n.own = n.own.saturating_add(length);
-        n.min = n.min.min(length);
+        if whole {
+            n.min = n.min.min(length);
+        }
         n.max = n.max.max(length);
         n.first = n.first.min(start);
         n.last = n.last.max(end);
@@ -411,10 +414,9 @@ impl<'a> Builder<'a> {
             let instance = u32::try_from(self.instances.len()).unwrap_or(NONE);
             self.instances.push(Instance::new(NONE, node));
             let start = clamp_time(range.start);
-            if let Some((start, end)) =
-                self.clip_to_window(start, if range.end == i64::MAX { start } else { clamp_time(range.end).max(start) })
-            {
-                self.add_time(node, start, end);
+            let whole = (start, if range.end == i64::MAX { start } else { clamp_time(range.end).max(start) });
+            if let Some((start, end)) = self.clip_to_window(whole.0, whole.1) {
+                self.add_time(node, (start, end), (start, end) == whole);
                 self.of_process.push((start, end, node));
             }
             out.entry(pid).or_default().push((range.start, range.end, instance));

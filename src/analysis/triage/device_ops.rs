@@ -65,23 +65,30 @@ pub fn blit_class(function: &str) -> Option<CopyClass> {
     if name.starts_with("copy") { Some(CopyClass::Device) } else { name.starts_with("fill").then_some(CopyClass::Set) }
 }
 
+/// Returns true for a kernel of a communication library.
+fn of_library(kernel: &Kernel) -> bool {
+    let name = kernel.demangled().to_ascii_lowercase();
+    LIBRARIES.iter().any(|library| name.contains(library))
+}
+
+/// Returns true if the report shows that the program uses several GPUs, some of which may not be in the report.
+pub fn uses_several_gpus(profile: &Profile) -> bool {
+    let mut devices = profile.places.iter().filter_map(|p| p.device.or(p.ordinal));
+    let first = devices.next();
+    devices.any(|d| Some(d) != first)
+        || profile.rank.world.is_some_and(|n| n > 1)
+        || profile.kernels.iter().any(of_library)
+        || profile.memops.iter().any(|m| matches!(m.kind, MemOpKind::Copy { kind: CopyKind::PeerToPeer, .. }))
+}
+
 /// For each kernel in a report, returns true if the kernel is a collective.
 pub fn find_collectives(profile: &Profile) -> Vec<bool> {
-    let of_library = |k: &Kernel| {
-        let name = k.demangled().to_ascii_lowercase();
-        LIBRARIES.iter().any(|library| name.contains(library))
-    };
     let named: Vec<bool> = profile.kernels.iter().map(|k| Family::guess(k.function(), k.demangled()) == Family::Nccl).collect();
     if !named.contains(&true) {
         return named;
     }
     // Without evidence of a second GPU, the name alone is not sufficient.
-    let mut devices = profile.places.iter().filter_map(|p| p.device.or(p.ordinal));
-    let first = devices.next();
-    let several = devices.any(|d| Some(d) != first)
-        || profile.rank.world.is_some_and(|n| n > 1)
-        || profile.kernels.iter().any(of_library)
-        || profile.memops.iter().any(|m| matches!(m.kind, MemOpKind::Copy { kind: CopyKind::PeerToPeer, .. }));
+    let several = uses_several_gpus(profile);
     profile.kernels.iter().zip(named).map(|(k, named)| named && (several || of_library(k))).collect()
 }
 

@@ -317,3 +317,8 @@ fn missing_notes(case: &RunContext<'_>) -> Vec<String> {
     }
     out
 }
+/// Start of the first and end of the last operation on a GPU, ns; `None` without any.
+pub fn gpu_span(profile: &Profile) -> Option<(i64, i64)> {
+    let ops = device_ops::DeviceOps::from_profile(profile);
+    ops.iter().map(|op| (op.start, op.end)).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
+}

@@ -11,6 +11,8 @@ use rustc_hash::FxHashMap;
 
 /// Share of the devices' work after which a first use no longer belongs to the start.
 const START: f64 = 0.1;
+/// The same for a run in which there are no later first uses: a warm-up of one step in four may take so much of it.
+const LONG_START: f64 = 0.25;
 /// Minimum share of the report spent in first uses for the start to be excluded.
 const WORTH_IT: f64 = 0.03;
 /// Minimum number of operations that must remain.
@@ -28,6 +30,19 @@ struct Listen<'g> {
     idle: i64,
     /// End and description of the last first use.
     until: Option<(i64, String)>,
+}
+
+/// First uses in the part of a run before `limit` of the devices' work.
+fn first_uses<'a>(ops: &'a DeviceOps<'a>, host: &'a Host<'a>, span: (i64, i64), limit: f64) -> Listen<'a> {
+    let mut listen = Listen { gaps: Gaps::new(ops, host), ops, pieces: Vec::new(), idle: 0, until: None };
+    let mut done = 0.0;
+    let early = ops.iter().take_while(|op| {
+        let go = done <= limit;
+        done += (op.end - op.start) as f64;
+        go
+    });
+    sweep_windows(early, ops.units.len(), &[span], &mut listen);
+    listen
 }
 
 impl Listen<'_> {
@@ -72,14 +87,13 @@ impl SweepListener for Listen<'_> {
 /// Returns the start of a run without steps, up to the end of the last first use. `None` if first uses take almost no
 /// time, or if nothing repeats in the rest. `work` is the total duration of all operations.
 pub fn left_out(ops: &DeviceOps<'_>, host: &Host<'_>, span: (i64, i64), work: i64) -> Option<LeftOut> {
-    let mut listen = Listen { gaps: Gaps::new(ops, host), ops, pieces: Vec::new(), idle: 0, until: None };
-    let mut done = 0_i64;
-    let early = ops.iter().take_while(|op| {
-        let go = done as f64 <= START * work as f64;
-        done = done.saturating_add(op.end - op.start);
-        go
-    });
-    sweep_windows(early, ops.units.len(), &[span], &mut listen);
+    let up_to = |part: f64| first_uses(ops, host, span, part * work as f64);
+    let mut listen = up_to(START);
+    let longer = up_to(LONG_START);
+    // Those that come later do not belong to the start if more of them follow.
+    if longer.until != listen.until && up_to(f64::INFINITY).until == longer.until {
+        listen = longer;
+    }
     let (until, what) = listen.until?;
     if (listen.idle as f64) < WORTH_IT * (span.1 - span.0) as f64 || until >= span.1 || !repeats_after(ops, until) {
         return None;

@@ -72,9 +72,10 @@ impl Session {
         self.straggler_of(self.active)
     }
 
-    /// Returns true if both reports are ranks of one job.
+    /// Returns true if both reports are ranks of one job, whose collectives were matched.
     pub fn are_ranks(&self, a: usize, b: usize) -> bool {
-        self.ranks.as_ref().is_some_and(|r| r.job.ranks.len() > 1 && r.reports.contains(&a) && r.reports.contains(&b))
+        let matched = self.ranks.as_ref().filter(|r| !r.job.matches.list.is_empty());
+        matched.is_some_and(|r| r.reports.contains(&a) && r.reports.contains(&b))
     }
 
     /// Rank that makes the others wait, if a report is one of several ranks.

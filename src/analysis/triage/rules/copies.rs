@@ -101,21 +101,25 @@ pub fn pageable_copies(case: &RunContext<'_>) -> Option<Finding> {
 /// Name of the evidence for [`left_at_link_rate`].
 const LEFT: &str = "left if they were pinned, at least";
 
-/// Peak rate of the link between host and GPU in one direction, bytes/s, by generation of the GPU: `PCIe` x16 of
+/// Peak rate of the fastest link between host and GPU in one direction, bytes/s, by generation of the GPU: `PCIe` x16 of
 /// generation 3 (15.8 GB/s) up to compute capability 7.5, 4 (31.5) for 8.x, 5 (63) for 9.0 and 12.x, 6 (126) for
-/// 10.x; `NVLink`-C2C (450) with a Grace CPU. From NVIDIA's data sheets. `None` for other GPUs.
+/// 10.x; `NVLink` of POWER9 (75) for 6.0 and 7.0; `NVLink`-C2C (450) with a Grace CPU. From the makers' data sheets.
+/// `None` for GPUs that share the host's memory, and for other ones.
 fn host_link_rate(device: &Device) -> Option<f64> {
     let name = device.name.as_deref()?;
     if ["GH200", "GB200", "GB300", "GB10"].iter().any(|n| name.contains(n)) {
         return Some(450e9);
     }
-    Some(match device.compute_capability?.0 {
-        0..=7 => 15.8e9,
-        8 => 31.5e9,
-        9 | 12 => 63e9,
-        10 | 11 => 126e9,
-        _ => return None,
-    })
+    match device.compute_capability? {
+        // Tegra, Jetson and Thor.
+        (5, 3) | (6 | 7, 2) | (8, 7) | (11, _) => None,
+        (6 | 7, 0) => Some(75e9),
+        (..=7, _) => Some(15.8e9),
+        (8, _) => Some(31.5e9),
+        (9 | 12, _) => Some(63e9),
+        (10, _) => Some(126e9),
+        _ => None,
+    }
 }
 
 /// Peak rate of the link, and the time that pinned copies would still take alone at least, ns: their bytes at that
@@ -227,7 +231,7 @@ pub fn small_copies(case: &RunContext<'_>) -> Option<Finding> {
         format_ns(each)
     );
     let seconds = Nanos(case.length()).as_seconds();
-    let finding = add_evidence(Finding::new(Verdict::SmallCopies, share, headline), case, sum)
+    let mut finding = add_evidence(Finding::new(Verdict::SmallCopies, share, headline), case, sum)
         .with_gain_basis("the time in which only these copies ran, and the idle time while they were issued; one copy of all the bytes takes next to nothing")
         .with_judged_number("copies a second", sum.count as f64 / seconds, "1/s", ("≥", 1000.0))
         .with_number("of them from or to pageable memory", (sum.pageable > 0).then_some(sum.pageable as f64), "")
@@ -236,7 +240,6 @@ pub fn small_copies(case: &RunContext<'_>) -> Option<Finding> {
             "Pack what belongs together into one buffer, copy once, and take it apart on the device.",
             "Pass scalars as kernel arguments; create tensors on the device (torch.zeros(…, device=\"cuda\"), torch.arange(…, device=\"cuda\")).",
         ]);
-    let mut finding = finding;
     // One copy alone hides what the finding is about: the time between the copies.
     for place in finding.places.iter_mut().filter(|p| p.kind == PlaceKind::Window) {
         let around = (each * 5.0) as i64;

@@ -206,7 +206,7 @@ pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
     let call = waits.first().filter(|w| w.1.ns.is_some_and(|ns| ns * 2 > idle)).map(|w| w.0.clone());
     let place = spots.main_place().map(str::to_owned);
     let what = call.as_ref().or(place.as_ref()).map_or_else(String::new, |name| format!(", mostly in {name}"));
-    let (times, _) = case.spreads.gap_stats(Cause::Wait);
+    let (times, longest_gap) = case.spreads.gap_stats(Cause::Wait);
     // If samples tell what the thread waits for, say so.
     let activity = case.host_time.main_activity(&[Cause::Wait]).filter(|a| a.waits() == Some(true));
     let awaited = activity.map_or("waits for something other than the GPU", Activity::as_str);
@@ -214,7 +214,11 @@ pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
     let finding = Finding::new(
         Verdict::InputWait,
         share,
-        format!("the launching thread {awaited}{what}: the GPU is idle for {} of {base}{}", format_share(share), once_suffix(times, long)),
+        format!(
+            "the launching thread {awaited}{what}: the GPU is idle for {} of {base}{}",
+            format_share(share),
+            once_suffix(times, Some(longest_gap as f64))
+        ),
     )
     .with_gain_basis(format!(
         "the idle time in which the launching thread was blocked outside of {}; none of it remains if the work is there in time",

@@ -50,9 +50,9 @@ pub fn single_delay(case: &RunContext<'_>) -> Option<Finding> {
     let share = case.share(idle);
     let (longest, piece) = first.gaps.first()?;
     let name = describe_activity(case, piece);
-    let early = (piece.start - case.window.0) as f64 <= START * case.length() as f64;
-    let when =
-        if early { "at the start".to_owned() } else { format!("{} into the window", format_ns((piece.start - case.window.0) as f64)) };
+    let into = (piece.gap.0 - case.window.0) as f64;
+    let early = into <= START * case.length() as f64;
+    let when = if early { "at the start".to_owned() } else { format!("{} into the window", format_ns(into)) };
     // If there are more gaps than devices, some device has two of them.
     let of = if first.gaps.len() > case.devices.len() { ("twice", "up to ") } else { ("once", "") };
     let kind = if early { "a start" } else { "a single delay" };
@@ -79,7 +79,7 @@ pub fn single_delay(case: &RunContext<'_>) -> Option<Finding> {
     }
     let place = |s: &crate::analysis::triage::spread::Single| {
         let (length, piece) = s.gaps.first()?;
-        let (start, end) = (piece.start, piece.end);
+        let (start, end) = piece.gap;
         Some(Place { kind: PlaceKind::Window, name: describe_activity(case, piece), start, end, ns: Some(*length), rank: None })
     };
     Some(

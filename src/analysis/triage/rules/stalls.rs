@@ -34,16 +34,9 @@ fn idle_place(case: &RunContext<'_>, cause: Option<Cause>, slow: &[usize]) -> Op
     let steps = &case.steps.list;
     let within = |piece: &&Piece| slow.iter().any(|&i| steps[i].start <= piece.start && piece.start < steps[i].end);
     let pieces = case.pieces_again(cause?);
-    let piece = pieces.iter().filter(within).max_by_key(|p| p.end - p.start)?;
-    let ns = piece.end - piece.start;
-    Some(Place {
-        kind: PlaceKind::Window,
-        name: "the longest idle time".to_owned(),
-        start: piece.start,
-        end: piece.end,
-        ns: Some(ns),
-        rank: None,
-    })
+    let piece = pieces.iter().filter(within).max_by_key(|p| (p.gap.1 - p.gap.0, p.end - p.start))?;
+    let (start, end) = piece.gap;
+    Some(Place { kind: PlaceKind::Window, name: "the longest idle time".to_owned(), start, end, ns: Some(end - start), rank: None })
 }
 
 /// Some steps take much longer than others that run the same kernels.

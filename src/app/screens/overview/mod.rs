@@ -8,7 +8,7 @@ use crate::app::actions::{ActionId, KeyScope};
 use crate::app::clipboard::TO_PASTE;
 use crate::app::msg::Effect;
 use crate::app::overlay::{CopyWhat, Page};
-use crate::app::screen::{At, Navigate, Response, Screen, ScreenContext, Selection, move_selection};
+use crate::app::screen::{At, Navigate, Response, ResultView, Screen, ScreenContext, Selection, move_selection};
 use crate::app::session::lead::Lead;
 use crate::app::session::{Report, Session};
 use crate::model::{Kernel, Profile};
@@ -192,7 +192,8 @@ impl Screen for OverviewScreen {
                     OverviewRow::Finding(finding) => {
                         Response::open_overlay(Page::Finding(Arc::new(finding.clone()), triage.origin(), triage.base))
                     }
-                    OverviewRow::Lead(Lead::Kernel(_)) | OverviewRow::Kernel(_) => self.open_selected(cx),
+                    OverviewRow::Lead(Lead::Kernel(_)) => Navigate::Result(ResultView::Hints).into(),
+                    OverviewRow::Kernel(_) => self.open_selected(cx),
                 }
             }
             ActionId::Hints | ActionId::Rerun => {
