@@ -37,3 +37,19 @@ fn several_gpus(profile: &Profile) -> bool {
     used.dedup();
     used.len() > 1
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Source;
+
+    #[test]
+    fn an_all_reduce_waits_for_ranks_that_are_not_in_the_report() {
+        let kernel = Kernel { demangled: Some("multimem_all_reduce_kernel".into()), ..Kernel::default() };
+        let mut profile = Profile::new(Source::default());
+        profile.kernels.push(kernel.clone());
+        assert_eq!(waits_for_others(&profile, &kernel), None, "it may reduce within one GPU");
+        profile.rank.world = Some(8);
+        assert!(waits_for_others(&profile, &kernel).is_some());
+    }
+}

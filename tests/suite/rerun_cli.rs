@@ -17,6 +17,21 @@ fn path(name: &str) -> String {
     packed(name).to_string_lossy().into_owned()
 }
 
+/// In a capture that the program opened itself, the tracer cannot count from the start, but inside a range.
+#[test]
+fn the_tracer_counts_inside_a_range_of_an_opened_capture() {
+    let file = root().join("fixtures/triage/tiny_ops.sqlite.zst").display().to_string();
+    let args = ["rerun", &file, "--launch", "371", "--in-place"];
+    let (code, _, err) = run(&args);
+    assert!(code == 2 && err.contains("count inside an NVTX range"), "{code} {err}");
+    let within = |more: &[&str]| ok(&[&args[..4], more, &["--within", "step 4"]].concat());
+    // By ncu's command for the same launch, eleven of its name come before it in the range.
+    let ncu = within(&[]);
+    assert!(ncu.contains("--nvtx-include 'step 4/'") && ncu.contains("--launch-skip 11"), "{ncu}");
+    let command = within(&["--in-place"]);
+    assert!(command.contains("--only-range 'step 4' --measure 'vectorized_elementwise_kernel#12'"), "{command}");
+}
+
 #[test]
 fn json_has_the_fields_of_the_contract() {
     let json = json(&["rerun", &path("single"), "--launch", "22"]);
