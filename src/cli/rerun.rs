@@ -173,7 +173,7 @@ pub fn print_rerun(args: &RerunArgs, nsys: Option<PathBuf>) -> Result<(), Failur
         // Print warnings to stderr, because scripts may run the command without printing it.
         for command in &plan.commands {
             for w in &command.warnings {
-                // The command is printed all the same, so nothing of it is an error of this one.
+                // The command is printed and the exit code is 0, so no warning is called an error here.
                 print::error(&format!("{}: {}", w.severity.min(Severity::Warning).as_str(), w.to_sentence()));
             }
         }

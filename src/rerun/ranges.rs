@@ -31,6 +31,7 @@ pub fn has_peers(profile: &Profile) -> bool {
     !several_gpus(profile) && profile.kernels.iter().any(|k| waits_for_others(profile, k).is_some())
 }
 
+/// Returns true if the report itself has work on several GPUs; see [`uses_several_gpus`] for those of other ranks.
 fn several_gpus(profile: &Profile) -> bool {
     let mut used: Vec<u32> = profile.places.iter().filter_map(|p| p.device).collect();
     used.sort_unstable();

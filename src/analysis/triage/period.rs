@@ -95,7 +95,7 @@ pub fn by_period(profile: &Profile, ops: &DeviceOps<'_>, counts: &[Counts], copi
     let first = marks.windows(2).position(near)?;
     let last = marks.windows(2).rposition(near)? + 1;
     let next = marks.get(last + 1).copied().unwrap_or((many, last_end, last_end));
-    // What follows the last mark may be only a part of a repetition.
+    // The recording may end in the middle of the last repetition.
     let (last, end) =
         if near(&[marks[last], next]) || next.0 > marks[last].0 + period { (last, next.2) } else { (last - 1, marks[last].2) };
     let steps = &marks[first..=last];

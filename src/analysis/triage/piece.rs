@@ -19,6 +19,6 @@ pub struct Piece {
     pub name: Option<u32>,
     /// Part of the piece in which the thread was between calls, ns; known for [`Cause::Launch`] and [`Cause::Compile`].
     pub between: i64,
-    /// Start and end of the gap that the piece is part of, ns.
+    /// Start and end of the gap that the piece is part of, ns; set once the whole gap is explained.
     pub gap: (i64, i64),
 }
