@@ -11,8 +11,8 @@ use super::values::parse_seconds;
 use super::which_args::Which;
 use crate::import::cache;
 use crate::launch::tracer::{
-    Chosen, Frames, Gate, Measure, Obstacle, Record, explain_failed_start, find_hidden_gpu, find_libraries, find_obstacle, is_there,
-    loads_address_sanitizer, traced_command, try_to_write, write_object,
+    Chosen, Frames, Gate, Measure, Obstacle, Record, can_be_preloaded, explain_failed_start, find_hidden_gpu, find_libraries,
+    find_obstacle, is_there, loads_address_sanitizer, traced_command, try_to_write, write_object,
 };
 use crate::model::Bytes;
 use clap::builder::NonEmptyStringValueParser;
@@ -93,7 +93,7 @@ pub struct TraceArgs {
     /// Sample the metrics of an inference server once a second, beside the traces: URL of its Prometheus page, or without one that of a vLLM or SGLang server that the program starts.
     #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true, default_missing_value = "auto", value_parser = parse_metrics_url)]
     pub metrics: Option<String>,
-    /// The libcupti to use [default: the program's own; else the first that works with the driver, see `warpscope doctor`].
+    /// The libcupti to use, also instead of the program's own: it is preloaded [default: the program's own; else the first that works with the driver, see `warpscope doctor`].
     #[arg(long, value_name = "FILE")]
     pub cupti: Option<PathBuf>,
     /// Do not preload the tracer (`LD_PRELOAD`): a process that ends with `_exit` may then lose up to its last tenth of a second.
@@ -165,6 +165,10 @@ fn start_tracer(args: &TraceArgs) -> Result<std::convert::Infallible, Failure> {
     if let Some(obstacle) = &obstacle {
         print::note(&format!("warning: {obstacle}"));
     }
+    let named = args.cupti.as_ref().map(std::path::absolute).transpose()?;
+    if let Some(path) = named.as_ref().filter(|path| !path.is_file()) {
+        return Err(Failure::wrong(format!("{}: no such file", path.display())));
+    }
     let record = Record {
         output,
         lean: args.lean,
@@ -178,6 +182,7 @@ fn start_tracer(args: &TraceArgs) -> Result<std::convert::Infallible, Failure> {
         keep: args.keep_last.map(ms),
         preload: !args.no_preload && !loads_address_sanitizer(first),
         plan: None,
+        library: named.clone().filter(|path| can_be_preloaded(path)),
         ranks: args.ranks.clone(),
     };
     let failed = |e: crate::launch::tracer::Unable| Failure::unable(e.to_string());
@@ -193,12 +198,7 @@ fn start_tracer(args: &TraceArgs) -> Result<std::convert::Infallible, Failure> {
     let record = Record { plan: Some(measure.write_plan(&cache::default_folder()).map_err(failed)?), ..record };
     let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let mut all = find_libraries(Path::new("/"), &words, variable);
-    if let Some(path) = &args.cupti {
-        if !path.is_file() {
-            return Err(Failure::wrong(format!("{}: no such file", path.display())));
-        }
-        all.insert(0, crate::launch::tracer::Library { path: std::path::absolute(path)?, of: "named" });
-    }
+    all.splice(0..0, named.map(|path| crate::launch::tracer::Library { path, of: "named" }));
     let mut command = traced_command(&record, &args.program, &object, &all).map_err(failed)?;
     // At its end, the program reports if nothing was recorded, unless the reason has just been reported.
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.as_secs());

@@ -599,6 +599,24 @@ fn a_libcupti_that_cannot_be_used_is_named() {
     assert!(answer.contains("no libcupti was found") && answer.contains("pip install --force-reinstall nvidia-cuda-cupti"), "{answer}");
 }
 
+/// PyTorch needs the libcupti of its own CUDA release, and would load it before the tracer looks for one.
+#[test]
+fn a_named_libcupti_replaces_the_programs_own() {
+    let newer = tempfile::tempdir().unwrap();
+    let library = newer.path().join("libcupti.so.2026.4.1");
+    std::fs::copy(built().join("libcupti.so.13"), &library).unwrap();
+    let client = built().join("client").display().to_string();
+    for (options, replaced) in [(vec!["--cupti", library.to_str().unwrap()], true), (vec![], false)] {
+        let folder = tempfile::tempdir().unwrap();
+        let done = trace(folder.path(), &options, &[&client, "profiles=1"], &[]);
+        assert!(done.status.success() && done.stderr.is_empty(), "{options:?}: {}", String::from_utf8_lossy(&done.stderr));
+        let mut files = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().path());
+        let bytes = std::fs::read(files.find(|p| p.extension().is_some_and(|e| e == "wstrace")).unwrap()).unwrap();
+        assert_eq!(memchr::memmem::find(&bytes, library.as_os_str().as_encoded_bytes()).is_some(), replaced, "{options:?}");
+        assert!(triage(folder.path(), folder.path()).contains("\"findings\""));
+    }
+}
+
 /// `warpscope doctor` queries the driver and libcupti directly.
 #[test]
 fn the_drivers_own_answer_is_explained() {
@@ -619,6 +637,11 @@ fn the_drivers_own_answer_is_explained() {
         assert!(text("means").contains(why) && text("fix").contains(fix), "{found}");
     }
     assert_eq!((&check("cuda", &[])["state"], &check("tracing", &[])["state"]), (&"ok".into(), &"ok".into()));
+    // Programs with CUDA graphs grow under CUPTI 13.0 to 13.3.
+    for (version, grows) in [("28", false), ("130001", true), ("130301", true), ("130500", false)] {
+        let found = check("tracing", &[("MOCK_VERSION", version)]);
+        assert_eq!(found["means"].as_str().is_some_and(|means| means.contains("`--cupti FILE`")), grows, "{version}: {found}");
+    }
     for variable in ["MOCK_SUBSCRIBE", "MOCK_ENABLE"] {
         let found = check("tracing", &[(variable, "41")]);
         assert!(found["state"] == "blocks" && found["fix"].as_str().unwrap().contains("devtools"), "{found}");

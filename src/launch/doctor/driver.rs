@@ -24,6 +24,8 @@ pub struct DriverAnswer {
     /// Result of cuptiActivityEnable for kernels.
     pub kernels: Option<u32>,
     pub libcupti: String,
+    /// Result of cuptiGetVersion, such as 130001 for CUDA 13.0.
+    pub cupti_version: Option<u32>,
     /// Problem with libcupti's file, and a sentence that describes it.
     pub unusable: Option<String>,
     pub reason: String,
@@ -39,6 +41,7 @@ impl DriverAnswer {
             "driver" => self.version = code,
             "subscribe" => self.subscribe = code,
             "kernels" => self.kernels = code,
+            "cupti_version" => self.cupti_version = code,
             "libcupti" => value.clone_into(&mut self.libcupti),
             "unusable" => self.unusable = Some(value.to_owned()),
             "reason" => value.clone_into(&mut self.reason),

@@ -18,7 +18,7 @@ pub use libraries::{Library, find_libraries};
 pub use obstacle::{Obstacle, find_obstacle, is_profiler, loads_address_sanitizer, try_to_write};
 pub use plan::{Chosen, Measure, NvtxRange, Only, question_names};
 pub use refusals::{NEW_CUPTI, OTHER_CUPTI, Refusal, explain_cuda_error, explain_cupti_error, explain_launch_error};
-pub use start::{Attachable, Frames, Gate, Record, Unable, traced_command, write_attachable, write_object};
+pub use start::{Attachable, Frames, Gate, Record, Unable, can_be_preloaded, traced_command, write_attachable, write_object};
 
 /// The shared object; empty if there is none for this platform.
 pub const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tracer.so"));

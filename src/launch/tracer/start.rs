@@ -88,6 +88,9 @@ pub struct Record {
     pub plan: Option<PathBuf>,
     /// Also preload the object (`LD_PRELOAD`), so that processes that exit through `_exit` lose no data.
     pub preload: bool,
+    /// A libcupti that replaces the one that the program loads ([`can_be_preloaded`]). It is preloaded with the object:
+    /// libraries that need a libcupti of the same major version then use it, because the loader compares sonames.
+    pub library: Option<PathBuf>,
 }
 
 /// Reason why a program cannot be started with the tracer.
@@ -134,6 +137,13 @@ fn write_to_folder(folder: &Path, name: &str, bytes: &[u8], mode: u32) -> std::i
 /// Returns true if the dynamic loader treats the path as a single name: its lists are separated by colons and blanks.
 fn is_single_list_entry(path: &Path) -> bool {
     path.to_str().is_some_and(|p| !p.contains([':', ' ', '\t', '\n']))
+}
+
+/// Returns true if the loader takes the library into a program; a library that is damaged, or needs one that is missing,
+/// would keep every program from starting.
+pub fn can_be_preloaded(library: &Path) -> bool {
+    let tried = Command::new("sh").args(["-c", ":"]).env("LD_PRELOAD", library).output();
+    is_single_list_entry(library) && tried.is_ok_and(|out| out.status.success() && out.stderr.is_empty())
 }
 
 impl Record {
@@ -193,10 +203,13 @@ impl Record {
         let sanitized = before("ASAN_OPTIONS").is_some() || loaded.to_string_lossy().contains("asan");
         if self.preload && !sanitized && is_single_list_entry(object) && !loaded.to_string_lossy().contains(&*object.to_string_lossy()) {
             let mut list = loaded;
-            if !list.is_empty() {
-                list.push(":");
+            // The object comes first: calls of the program to CUPTI must reach it.
+            for path in [object].into_iter().chain(self.library.as_deref()) {
+                if !list.is_empty() {
+                    list.push(":");
+                }
+                list.push(path);
             }
-            list.push(object);
             out.push(("LD_PRELOAD", list));
         }
         Ok(out)
@@ -295,6 +308,9 @@ mod tests {
         let all = variables(&record(), &[("LD_PRELOAD", "/x/libjemalloc.so")]).unwrap();
         assert_eq!(of(&all, "LD_PRELOAD").unwrap(), "/x/libjemalloc.so:/c/tracer.so");
         assert_eq!(of(&all, "WARPSCOPE_TRACE_CUPTI").unwrap(), "/l/libcupti.so.13");
+        let newer = Record { library: Some("/n/libcupti.so.13".into()), ..record() };
+        let all = variables(&newer, &[("LD_PRELOAD", "/x/libjemalloc.so")]).unwrap();
+        assert_eq!(of(&all, "LD_PRELOAD").unwrap(), "/x/libjemalloc.so:/c/tracer.so:/n/libcupti.so.13");
         assert!(variables(&record(), &[("CUDA_INJECTION64_PATH", "/nsys/libToolsInjection64.so")]).is_err());
         let all = variables(&record(), &[("NVTX_INJECTION64_PATH", "/other.so"), ("ASAN_OPTIONS", "")]).unwrap();
         assert_eq!((of(&all, "NVTX_INJECTION64_PATH"), of(&all, "LD_PRELOAD")), (None, None));

@@ -24,6 +24,7 @@ static void probe_cuda(void) {
   if (session.refusal || taken) probe_say("subscribe", session.refusal, NULL);
   if (taken) probe_say("kernels", (u64)cuptiActivityEnable(KIND_KERNEL), NULL);
   if (session.library[0]) probe_say("libcupti", 0, session.library);
+  if (taken) probe_say("cupti_version", cupti_version, NULL);
   if (session.unusable) probe_say("unusable", 0, session.unusable);
   if (!taken) probe_say("reason", 0, session.reason);
 }
