@@ -319,6 +319,26 @@ fn is_one_isolated(a: &Profile, b: &Profile) -> bool {
     a.metrics.is_some() != b.metrics.is_some()
 }
 
+/// Maximum length of the part of a command line that is shown.
+const SHOWN: usize = 60;
+
+/// Says where the command lines of two runs differ. The folder in front of a word makes no difference.
+fn command_difference(a: &[String], b: &[String]) -> Option<String> {
+    let words = |all: &[String]| all.iter().map(|w| w.rsplit('/').next().unwrap_or(w).to_owned()).collect::<Vec<_>>();
+    let (a, b) = (words(a), words(b));
+    if a.is_empty() || b.is_empty() || a == b {
+        return None;
+    }
+    let first = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
+    let last = a[first..].iter().rev().zip(b[first..].iter().rev()).take_while(|(x, y)| x == y).count();
+    let rest = |all: &[String]| match all[first..all.len() - last].join(" ") {
+        text if text.is_empty() => "nothing".to_owned(),
+        text if text.chars().count() > SHOWN => format!("`{}…`", text.chars().take(SHOWN).collect::<String>()),
+        text => format!("`{text}`"),
+    };
+    Some(format!("the command lines differ ({} and {}), so that the runs may not do the same work", rest(&a), rest(&b)))
+}
+
 fn comparison_caveats(a: &Profile, b: &Profile) -> Vec<String> {
     let mut out = Vec::new();
     if is_one_isolated(a, b) {
@@ -333,5 +353,22 @@ fn comparison_caveats(a: &Profile, b: &Profile) -> Vec<String> {
         let list = |s: &std::collections::BTreeSet<String>| s.iter().cloned().collect::<Vec<_>>().join(", ");
         out.push(format!("the GPUs differ: {} and {}", list(&x), list(&y)));
     }
+    out.extend(command_difference(&a.capture.argv, &b.capture.argv));
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_lines_differ_in_their_own_words() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let said = |a: &str, b: &str| command_difference(&words(a), &words(b)).unwrap_or_default();
+        assert!(
+            said("python3 src/llm.py plain 16", "/usr/bin/python3 llm.py plain 4").starts_with("the command lines differ (`16` and `4`),")
+        );
+        assert!(said("a x --fast y", "a x y").contains("(`--fast` and nothing)"));
+        assert_eq!((said("./a 1", "a 1"), command_difference(&[], &words("a"))), (String::new(), None));
+    }
 }

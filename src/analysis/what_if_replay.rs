@@ -35,6 +35,8 @@ const POWER: f64 = 0.3;
 /// Maximum device time of a queued or graph launch beyond its recorded time, ns. An H200 takes 1 to 2 µs to switch from
 /// one kernel to the next.
 const PAUSE_NS: i64 = 3_000;
+/// Difference between a kernel's share of the run and what its removal saves from which the rest is mentioned.
+const BESIDE: f64 = 0.1;
 /// Slowdown that device-filling kernels inflict on each other while they run concurrently, as a fraction of their time.
 const SHARED: f64 = 0.5;
 /// Number of operations in a queue from which the next launch waits for one of them to end. The driver's queue holds 1,024;
@@ -138,7 +140,11 @@ impl Worth {
             Some((least, most)) if most - least < 1.0 => format!("this change makes the run about {most:.0}% shorter"),
             Some((least, most)) => format!("this change makes the run {least:.0}–{most:.0}% shorter"),
             None if critical < 0.5 => "without it, the run would not be shorter".to_owned(),
-            None => format!("without it, the run would be about {} shorter", format_whole_percent(critical)),
+            None => {
+                // Its own time is a larger share than what would be saved.
+                let beside = if self.share - self.critical > BESIDE { ": what runs beside it would remain" } else { "" };
+                format!("without it, the run would be about {} shorter{beside}", format_whole_percent(critical))
+            }
         }
     }
 

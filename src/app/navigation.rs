@@ -10,6 +10,7 @@ use super::screens::overview::longest_occurrence;
 use super::screens::{
     DiffScreen, Kind, LaunchesScreen, LibraryScreen, Open, RanksScreen, RerunScreen, ResultScreen, RunScreen, TimelineScreen,
 };
+use super::session::Report;
 use super::session::report::{Best, NO_TIMELINE};
 use super::state::App;
 use crate::analysis::timeline::Event;
@@ -78,6 +79,9 @@ pub fn navigate_to(app: &mut App, asked: u64, go: Navigate) -> Vec<Effect> {
         Navigate::Timeline => open_timeline(app, asked),
         Navigate::Window(window) => set_time_filter(app, at, window),
         Navigate::Launch(launch) => launches_at(app, at, launch),
+        Navigate::Kernels(_) if app.session.reports.get(at).is_some_and(Report::is_memory_only) => {
+            set_status(app, "nothing but memory is recorded in this report", false)
+        }
         Navigate::Kernels(name) => {
             app.close_all_of(at);
             name.map(|n| select_kernel(app, at, &n)).unwrap_or_default()
@@ -91,11 +95,14 @@ pub fn navigate_to(app: &mut App, asked: u64, go: Navigate) -> Vec<Effect> {
             select_kernel(app, report, &name)
         }
         Navigate::Changed { report, name, beside } => open_changed(app, asked, report, &name, beside),
-        Navigate::TimelineOf { report, at } => {
+        Navigate::TimelineOf { report, at: place } => {
+            let ranks = app.entry(asked).is_some_and(|e| RanksScreen::of(&e.open).is_some());
             app.close_common();
-            app.close_all_of(report);
+            let id = app.push(report, |id| TimelineScreen::new(Some(place), id));
+            if ranks {
+                app.set_ranks_behind(id, app.session.active);
+            }
             app.session.active = report;
-            let id = app.push(report, |id| TimelineScreen::new(Some(at), id));
             open_screen(app, id)
         }
         Navigate::Ranks => match app.find_screen::<RanksScreen>(None) {
@@ -155,7 +162,7 @@ fn toggle_screen(app: &mut App, report: usize, screen: KeyScope, range: Option<S
     let on_top = there.is_some() && app.top_entry().map(|e| e.id) == there;
     // Some reports contain nothing but memory data.
     let only = screen == KeyScope::Memory && app.stack_depth(report) > 1;
-    if only && app.session.reports.get(report).is_some_and(|r| r.profile.is_some() && r.has_memory() && !r.has_device_work()) {
+    if only && app.session.reports.get(report).is_some_and(Report::is_memory_only) {
         return set_status(app, "nothing but memory is recorded in this report", false);
     }
     if let (Some(id), Some(name)) = (there, &range) {
@@ -321,12 +328,22 @@ fn leave_screen(app: &mut App, id: u64) -> Vec<Effect> {
         let id = app.push_common(changes);
         return open_screen(app, id);
     }
+    if let Some(report) = app.take_ranks_behind(id) {
+        app.close_screen(id);
+        app.session.active = report;
+        let screen = app.kept_ranks();
+        let id = app.push_common(screen);
+        return open_screen(app, id);
+    }
     if app.is_home(id) {
         let at = app.report_of(id);
         if app.session.reports.get(at).is_some_and(|r| r.chosen_window().is_some()) {
             return set_time_filter(app, at, None);
         }
         let (quit, kernels) = (app.session.key_label(ActionId::Quit), app.session.key_label(ActionId::Kernels));
+        if app.session.reports.get(at).is_some_and(Report::is_memory_only) {
+            return set_status(app, format!("{quit} quits"), false);
+        }
         return set_status(app, format!("{quit} quits, {kernels} shows the kernels"), false);
     }
     let run = app.entry(id).is_some_and(|e| RunScreen::of(&e.open).is_some());

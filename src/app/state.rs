@@ -6,7 +6,8 @@ use super::overlay::Overlay;
 use super::run_state::Running;
 use super::screen::{Screen, ScreenContext, Selection, Status};
 use super::screens::{
-    DiffScreen, KernelsScreen, Kind, LaunchesScreen, LibraryScreen, Open, OverviewScreen, RanksScreen, RerunScreen, ResultScreen,
+    DiffScreen, KernelsScreen, Kind, LaunchesScreen, LibraryScreen, MemoryScreen, Open, OverviewScreen, RanksScreen, RerunScreen,
+    ResultScreen,
 };
 use super::session::report::Stage;
 use super::session::{Report, Session, Settings};
@@ -40,6 +41,8 @@ pub struct App {
     last: u64,
     /// State of the ranks screen while it is closed.
     ranks: Option<RanksScreen>,
+    /// Screen that leads back to the ranks, and the report that was shown below them.
+    ranks_behind: Option<(u64, usize)>,
     /// Comparison from which a kernel of a report was opened.
     changes: Option<(u64, DiffScreen)>,
 }
@@ -64,6 +67,7 @@ impl App {
             status: None,
             last: 0,
             ranks: None,
+            ranks_behind: None,
             changes: None,
         };
         app.ensure_root_screens();
@@ -260,10 +264,12 @@ impl App {
         }
     }
 
-    /// Returns true for the overview directly above the report's kernel table: the screen with which a report opens.
+    /// Returns true for the screen with which a report opens, directly above its kernel table: the overview, or the
+    /// memory of a report that contains nothing else.
     pub fn is_home(&self, id: u64) -> bool {
-        let home = |stack: &Vec<Entry>| stack.get(1).is_some_and(|e| e.id == id && OverviewScreen::of(&e.open).is_some());
-        self.stacks.iter().any(home)
+        let only_memory = self.session.reports.get(self.report_of(id)).is_some_and(Report::is_memory_only);
+        let opens = |open: &Open| OverviewScreen::of(open).is_some() || (only_memory && MemoryScreen::of(open).is_some());
+        self.stacks.iter().any(|stack| stack.get(1).is_some_and(|e| e.id == id && opens(&e.open)))
     }
 
     /// Closes the screens opened from a screen.
@@ -307,6 +313,16 @@ impl App {
         let changes = self.changes.take_if(|c| c.0 == screen)?.1;
         self.session.changes_behind = None;
         Some(changes)
+    }
+
+    /// Remembers that a screen leads back to the ranks, and the report that was shown below them.
+    pub fn set_ranks_behind(&mut self, screen: u64, report: usize) {
+        self.ranks_behind = Some((screen, report));
+    }
+
+    /// Takes the report below the ranks to which a screen leads back.
+    pub fn take_ranks_behind(&mut self, screen: u64) -> Option<usize> {
+        Some(self.ranks_behind.take_if(|r| r.0 == screen)?.1)
     }
 
     /// Takes the stored state of the ranks screen.

@@ -140,7 +140,7 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                     }
                     (ActionId::Pause | ActionId::Gate | ActionId::Measure | ActionId::Snapshot, _) => watched.is_some_and(|w| w.is_live() && w.traced.live.is_some()),
                     // A single report has nothing to be compared with, and one without ranges has no tree.
-                    (ActionId::Diff, KeyScope::Overview | KeyScope::Kernels) => app.session.reports.len() > 1,
+                    (ActionId::Diff, KeyScope::Overview | KeyScope::Kernels) => !app.session.baselines().is_empty(),
                     (ActionId::Ranges, KeyScope::Overview) => has_ranges,
                     // Without a program there is nothing to run, without a command nothing to copy.
                     (ActionId::RunHere, KeyScope::Rerun) => {

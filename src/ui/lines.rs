@@ -220,7 +220,7 @@ fn draw_panels(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LinesScree
     let mut say = |sentence: String, style| lines.extend(wrap_text(&sentence, columns).into_iter().map(|l| Line::styled(l, style)));
     say(
         format!(
-            "The GPU is idle for {} ({} of what is known) while the host is in this function, {} of it at this line; the longest time is {}.",
+            "The GPU is idle for {} ({} of what is known) while the host is in this function, {} of it at this line, at most {} at a time.",
             Nanos(node.ns),
             units::format_percent(node.ns as f64 / all * 100.0),
             Nanos(node.line_ns),

@@ -35,11 +35,6 @@ const FOR: usize = 16;
 /// Minimum width to show the segments next to the table.
 pub const WIDE: u16 = 100;
 
-/// Time since the start of the curve, or the event number if the report has no times.
-fn format_since(device: &DeviceUsage, time: i64, begin: i64) -> String {
-    device.ledger.format_time(if device.ledger.timed { time - begin } else { time })
-}
-
 fn format_size(bytes: u64) -> String {
     Bytes(bytes).to_string()
 }
@@ -193,8 +188,8 @@ fn over_time(
 ) -> Vec<Span<'static>> {
     let dim = |text: String| Span::styled(text, theme.style(Role::Dim));
     let mut out = vec![Span::styled("Over time", theme.style(Role::Title))];
-    if let (Some((_, part)), Some(whole)) = (&screen.zoom, screen.whole_curve()) {
-        let (from, to) = (format_since(device, part.span.0, whole.span.0), format_since(device, part.span.1, whole.span.0));
+    if let Some((_, part)) = &screen.zoom {
+        let (from, to) = (device.ledger.format_time(part.span.0), device.ledger.format_time(part.span.1));
         out.push(Span::styled(format!("  only {from} to {to}"), theme.style(Role::Warn)));
     }
     out.push(dim(format!("  peak {}  end {}", format_size(device.peak.1), format_size(device.ledger.bytes_at_end()))));
@@ -320,7 +315,6 @@ fn axis_line(
     theme: &Theme,
 ) -> Line<'static> {
     let (begin, end) = screen.visible_curve().map_or((0, 0), |c| c.span);
-    let first = screen.whole_curve().map_or(begin, |c| c.span.0);
     let mut marks = vec![(if ascii { '-' } else { '─' }, Role::Dim); columns];
     // Steps that are less than two columns apart on average are indistinguishable.
     for &step in steps.iter().filter(|_| steps.len() * 2 <= columns) {
@@ -334,7 +328,7 @@ fn axis_line(
         }
     };
     // The time of the end is at the right edge of the axis; label the peak and the cursor if there is room.
-    let last = format!(" {}", format_since(device, end, first));
+    let last = format!(" {}", device.ledger.format_time(end));
     let peak = device.peak_time().and_then(drawn_at);
     let free = columns.saturating_sub(display_width(&last));
     // If the cursor is at the end, that time also labels the cursor.
@@ -344,7 +338,7 @@ fn axis_line(
         put(free, &last, if at_end { Role::Warn } else { Role::Dim });
     }
     let mut taken = if has_room { free..columns } else { columns..columns };
-    let time = screen.cursor_position().1.map_or_else(String::new, |t| format_since(device, t, first));
+    let time = screen.cursor_position().1.map_or_else(String::new, |t| device.ledger.format_time(t));
     // Finds room to the right or left of a mark for its label, without covering the other mark or an earlier label.
     let place = |at: usize, text: &str, other: Option<usize>, taken: &std::ops::Range<usize>| {
         let wide = display_width(text);
@@ -369,9 +363,9 @@ fn axis_line(
             put(room.start, &text, Role::Dim);
         }
     }
-    // Below the scale, `0 B` labels its lower end. If the curve is zoomed, label the start of the window as well.
-    if begin > first {
-        let start = format!("{} ", format_since(device, begin, first));
+    // Below the scale, `0 B` labels its lower end; the axis may begin later than the report does.
+    if begin > 0 {
+        let start = format!("{} ", device.ledger.format_time(begin));
         if (0..display_width(&start)).all(|at| Some(at) != cursor && Some(at) != peak && at < taken.start) {
             for (mark, letter) in marks.iter_mut().zip(start.chars()) {
                 *mark = (letter, Role::Dim);
@@ -415,11 +409,10 @@ fn only_there(app: &App, screen: &MemoryScreen) -> Option<String> {
 /// Draws the owners of memory at the selected time.
 fn draw_holders(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &Memory<'_>, framed: bool, view: &mut View, theme: &Theme) {
     let (_, time) = screen.cursor_position();
-    let begin = screen.whole_curve().map_or(0, |c| c.span.0);
     let when = match (screen.cursor, time) {
         (None, _) => "at the peak".to_owned(),
         (Some(_), Some(t)) if screen.whole_curve().is_some_and(|c| c.span.1 == t) => "at the end".to_owned(),
-        (_, Some(t)) => format!("at {}", screen.device_usage().map_or_else(String::new, |d| format_since(d, t, begin))),
+        (_, Some(t)) => format!("at {}", screen.device_usage().map_or_else(String::new, |d| d.ledger.format_time(t))),
         (_, None) => String::new(),
     };
     let title = vec![

@@ -149,3 +149,60 @@ fn a_place_that_is_not_there_is_said() {
     let memory = open(single, at(KeyScope::Memory));
     assert!(memory.contains("nothing is recorded of memory"), "{memory}");
 }
+
+fn triage_of(name: &str) -> std::path::PathBuf {
+    root().join(format!("fixtures/triage/{name}.sqlite.zst"))
+}
+
+/// `esc` goes back the way that one came, between reports, too.
+#[test]
+fn the_timeline_of_a_rank_leads_back_to_the_ranks() {
+    let mut e = Explorer::open(&[triage_of("slow_rank_rank0"), triage_of("slow_rank_rank1")], (120, 40));
+    for (keys, back) in [("A enter", "A"), ("A tab enter", "A tab")] {
+        let mut there = e.fork();
+        there.press(back);
+        let want = there.screen();
+        let mut went = e.fork();
+        went.press(keys);
+        assert_eq!(went.app.current_scope(), KeyScope::Timeline);
+        went.press("esc");
+        assert_eq!(went.screen(), want, "{keys}");
+    }
+    // Then back to the report that was shown before.
+    let first = e.screen();
+    e.press("A enter esc esc");
+    assert_eq!(e.screen(), first);
+}
+
+#[test]
+fn a_snapshot_of_memory_has_no_other_home() {
+    for keys in ["esc", "K", "esc K esc"] {
+        let mut e = Explorer::open(&[fixture("torch/memory/leak.pickle.gz")], (120, 40));
+        e.press(keys);
+        assert_eq!(e.app.current_scope(), KeyScope::Memory, "{keys}: {}", e.screen());
+    }
+}
+
+/// The counters of a trace are in the same file; they are no other run.
+#[test]
+fn a_trace_is_not_compared_with_its_own_counters() {
+    let mut e = Explorer::open(&[fixture("trace/zoo_survey.wstrace.zst")], (200, 50));
+    let footer = e.screen().lines().last().unwrap().to_owned();
+    e.press("D");
+    assert!(!footer.contains("D changes") && e.screen().contains("only one report is open"), "{footer} {}", e.screen());
+}
+
+/// The first key leads to what the verdict is about.
+#[test]
+fn the_verdict_opens_its_own_place() {
+    let cases = [
+        (fixture("rocm/matmul.rpd.zst"), "idle 2.74 s"),
+        (triage_of("small_copies"), "memcpy HtoD"),
+        (triage_of("pageable_h2d"), "memcpy HtoD"),
+    ];
+    for (file, what) in cases {
+        let mut e = Explorer::open(&[file], (120, 40));
+        e.press("O enter");
+        assert!(e.screen().contains(&format!("╭ {what} ")), "{what}: {}", e.screen());
+    }
+}

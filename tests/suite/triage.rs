@@ -49,6 +49,39 @@ fn adds_up(t: &Triage, what: &str) {
         assert_eq!(d.causes.iter().map(|c| c.1).sum::<i64>(), idle, "{what}");
         assert_eq!(d.busy + idle, t.length(), "{what}");
     }
+    // The chart of steps shows the same idle time, even where steps begin and end within it.
+    let contiguous = t.steps.iter().map(|s| s.end - s.start).sum::<i64>() == t.length();
+    if contiguous && t.step_idle.len() == t.steps.len() {
+        let devices = i64::try_from(t.devices.len()).unwrap();
+        let idle: i64 = t.devices.iter().flat_map(|d| &d.causes).map(|c| c.1).sum();
+        let in_steps: i64 = t.step_idle.iter().map(|s| s.0 * devices).sum();
+        assert!((0..=devices * i64::try_from(t.steps.len()).unwrap()).contains(&(idle - in_steps)), "{what}: {idle} and {in_steps} ns");
+    }
+}
+
+/// A run whose slow steps write a file: its recording has the calls, so that no other recording is needed to see it.
+#[test]
+fn calls_in_slow_steps_are_named() {
+    let call = |name: &str, id: i64, at: &str, ms: i64| {
+        format!(
+            "INSERT INTO OSRT_API SELECT {at} + 5100000, {at} + 5100000 + {ms} * 1000000, 27, globalTid, {id}, 0, 0, 0
+             FROM CUPTI_ACTIVITY_KIND_RUNTIME LIMIT 1; INSERT OR IGNORE INTO StringIds VALUES ({id}, '{name}');"
+        )
+    };
+    let steps = ["386400000", "182600000", "47500000", "250700000", "318600000"];
+    let in_steps = |name: &str, ms| steps.iter().map(|at| call(name, 990_001, at, ms)).collect::<String>();
+    let stall = |sql: &str| {
+        let (_, found) = of("eval_stall", sql);
+        found.findings.into_iter().find(|f| f.id == Verdict::PeriodicStall).unwrap()
+    };
+    let (wrote, polled, plain) = (stall(&in_steps("pwrite64", 24)), stall(&in_steps("poll", 24)), stall(""));
+    assert!(
+        wrote.headline.ends_with(" in pwrite64") && wrote.actions[0].starts_with("Write from a background thread"),
+        "{}",
+        wrote.headline
+    );
+    assert!(polled.headline.ends_with(" in poll") && !polled.actions[0].starts_with("Write"), "{}", polled.headline);
+    assert!(!plain.headline.contains(" in ") && !plain.actions[0].starts_with("Write"), "{}", plain.headline);
 }
 
 #[test]

@@ -143,7 +143,6 @@ impl SweepListener for Gather<'_, '_> {
         self.gaps.explain_gap(gap, &mut buffer);
         self.spreads.add_gap(gap.unit, &buffer);
         let copy = gap.next.and_then(|op| self.case_ops.mem_of(&op)).filter(|mem| mem.launch.is_none());
-        let step = if self.per_step.is_empty() { None } else { self.steps.step_at(gap.start) };
         for piece in &buffer {
             self.add_cause_slices(piece);
             self.lines.add_piece(self.case_ops.profile(), self.host, piece);
@@ -157,8 +156,11 @@ impl SweepListener for Gather<'_, '_> {
             if let Some(idle) = self.idle.get_mut(gap.unit) {
                 idle.add(piece.cause, ns);
             }
-            if let Some(step) = step.and_then(|s| self.per_step.get_mut(s)) {
-                step.idle.add(piece.cause, ns);
+            if !self.per_step.is_empty() {
+                // Steps that are marked by ranges begin and end within idle time.
+                for (step, ns) in self.steps.parts_of(piece.start, piece.end) {
+                    self.per_step[step].idle.add(piece.cause, ns);
+                }
             }
             if let Some(name) = piece.name {
                 let after = self.after.entry((piece.cause, name)).or_default();

@@ -99,12 +99,12 @@ pub fn by_ranges(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
             break;
         }
     }
-    best.map(|b| b.1).or_else(|| few.into_iter().take(MOST_NAMES).find_map(|(_, name, list)| few_steps(ops, name, &list)))
+    best.map(|b| b.1).or_else(|| few.into_iter().take(MOST_NAMES).find_map(|(_, name, list)| few_steps(profile, ops, name, &list)))
 }
 
 /// Accepts one or two ranges marked as steps if they contain most of the devices' work; what repeats inside them is
 /// then part of a step, not a step itself.
-fn few_steps(ops: &DeviceOps<'_>, name: String, list: &[Numbered]) -> Option<Starts> {
+fn few_steps(profile: &Profile, ops: &DeviceOps<'_>, name: String, list: &[Numbered]) -> Option<Starts> {
     let lower = name.to_ascii_lowercase();
     let holds_many =
         lower.split(|c: char| !c.is_ascii_alphabetic()).any(|w| CONTAINERS.iter().any(|c| w.strip_suffix('s').unwrap_or(w) == *c));
@@ -113,8 +113,10 @@ fn few_steps(ops: &DeviceOps<'_>, name: String, list: &[Numbered]) -> Option<Sta
         return None;
     }
     let (starts, end) = on_devices(ops, list, EXPLAINS)?;
-    // The last step includes the time between its last operation and the end of its range.
-    let until = list.last().map_or(end, |r| if r.1 == i64::MAX { end } else { end.max(clamp_time(r.1)) });
+    // The last step includes the time between its last operation and the end of its range. Ranges that end at the same
+    // nanosecond were still open when the recording ended, so that their ends say nothing.
+    let open = |until: i64| until == i64::MAX || profile.ranges.iter().filter(|r| r.end == until).nth(1).is_some();
+    let until = list.last().map_or(end, |r| if open(r.1) { end } else { end.max(clamp_time(r.1)) });
     Some((StepSource::Ranges(name), starts, until))
 }
 

@@ -1,4 +1,4 @@
-//! OS calls in which the launching threads waited.
+//! OS calls that the launching threads made while a device was idle.
 
 use super::finding::{Place, PlaceKind};
 use super::idle_causes::Piece;
@@ -6,13 +6,46 @@ use super::run_context::RunContext;
 use super::time_category::Cause;
 use rustc_hash::FxHashMap;
 
-/// OS runtime calls in which the launching threads waited while a device was idle, longest total first. Only the
-/// longest idle intervals are examined; they account for nearly all of the time.
-pub fn os_waits(case: &RunContext<'_>) -> Vec<(String, Place)> {
+/// Functions that write, open or close files, by the beginnings of their names. `read` is none of them, because it may
+/// wait for another process.
+const FILES: &[&str] = &[
+    "close",
+    "creat",
+    "fallocate",
+    "fclose",
+    "fcntl",
+    "fdatasync",
+    "fflush",
+    "flock",
+    "fopen",
+    "fsync",
+    "ftruncate",
+    "fwrite",
+    "mkdir",
+    "msync",
+    "open",
+    "pread",
+    "pwrite",
+    "rename",
+    "stat",
+    "sync",
+    "unlink",
+    "write",
+];
+
+/// Returns true for a call that waits for a file, not for another thread or process.
+pub fn is_file_call(name: &str) -> bool {
+    let name = name.trim_start_matches('_');
+    FILES.iter().any(|f| name.starts_with(f))
+}
+
+/// OS runtime calls of the launching threads in idle time with a cause, longest total first. Only the longest idle
+/// intervals are examined, of those the ones that are `wanted`; all account for nearly all of the time.
+pub fn os_calls_in(case: &RunContext<'_>, cause: Cause, wanted: impl Fn(&Piece) -> bool) -> Vec<(String, Place)> {
     let os = &case.profile.os_calls;
-    let Some(pieces) = case.pieces.get(&Cause::Wait).filter(|_| !os.start.is_empty()) else { return Vec::new() };
+    let Some(pieces) = case.pieces.get(&cause).filter(|_| !os.start.is_empty()) else { return Vec::new() };
     let mut by_thread: FxHashMap<(u32, u32), Vec<Piece>> = FxHashMap::default();
-    for piece in pieces {
+    for piece in pieces.iter().filter(|p| wanted(p)) {
         if let Some(lane) = piece.lane.and_then(|l| case.host.lanes.get(l)) {
             by_thread.entry((lane.pid, lane.tid)).or_default().push(*piece);
         }
@@ -44,4 +77,15 @@ pub fn os_waits(case: &RunContext<'_>) -> Vec<(String, Place)> {
             (name(n), place)
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_file_call;
+
+    #[test]
+    fn files_are_told_from_other_waits() {
+        assert!(["pwrite64", "__open64", "fsync", "fcntl", "write", "close"].into_iter().all(is_file_call));
+        assert!(!["read", "poll", "futex", "pthread_cond_wait", "recvmsg", "epoll_wait"].into_iter().any(is_file_call));
+    }
 }

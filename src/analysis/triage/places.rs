@@ -134,7 +134,10 @@ fn add_lines(case: &RunContext<'_>, causes: &[Cause], spots: &mut Where) {
     spots.places.splice(0..0, listed);
     spots.lines = true;
     if let Some(frame) = time.main_function(causes) {
-        spots.most = Some(frame_label(&frame));
+        // The lines are those of the time in a function itself; most of it may be spent in what that function calls.
+        let label = frame_label(&frame);
+        let own = spots.places[0].name.starts_with(&label);
+        spots.most = Some(if own { label } else { format!("{label} and what it calls") });
     }
 }
 

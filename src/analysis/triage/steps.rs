@@ -109,6 +109,13 @@ impl Steps {
         (time < self.list[at].end).then_some(at)
     }
 
+    /// Parts of a time that lie in steps: index of the step, and ns.
+    pub fn parts_of(&self, start: i64, end: i64) -> impl Iterator<Item = (usize, i64)> {
+        let first = self.list.partition_point(|s| s.end <= start);
+        let inside = self.list[first..].iter().take_while(move |s| s.start < end);
+        inside.enumerate().map(move |(i, s)| (first + i, s.end.min(end) - s.start.max(start)))
+    }
+
     /// Median length, ns.
     pub fn median_length(&self) -> Option<i64> {
         lower_median(self.list.iter().map(Step::length).collect())

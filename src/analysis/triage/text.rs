@@ -41,7 +41,9 @@ pub fn confirm_command(profile: &Profile, finding: &Finding) -> Option<Confirm> 
     // The `python` and `full` recipes locate the line behind a finding, which is pointless if samples have already
     // found it.
     let found = finding.places.iter().any(|p| p.kind == PlaceKind::Line);
-    if let Some((recipe, why)) = finding.id.recipe().filter(|r| !(found && matches!(r.0, "python" | "full"))) {
+    let recorded = !profile.os_calls.start.is_empty() && !profile.samples.samples.is_empty();
+    let needless = |recipe: &str| (found && matches!(recipe, "python" | "full")) || (recorded && recipe == "full");
+    if let Some((recipe, why)) = finding.id.recipe().filter(|r| !needless(r.0)) {
         return own(recipe, why);
     }
     match finding.id {

@@ -72,6 +72,12 @@ impl Session {
         self.straggler_of(self.active)
     }
 
+    /// Reports with which the active one can be compared. The counters of its own file are none.
+    pub fn baselines(&self) -> Vec<usize> {
+        let own = self.reports.get(self.active).and_then(|r| r.part_of).unwrap_or(self.active);
+        (0..self.reports.len()).filter(|&i| i != own && self.reports[i].part_of.is_none()).collect()
+    }
+
     /// Returns true if both reports are ranks of one job, whose collectives were matched.
     pub fn are_ranks(&self, a: usize, b: usize) -> bool {
         let matched = self.ranks.as_ref().filter(|r| !r.job.matches.list.is_empty());

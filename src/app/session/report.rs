@@ -245,6 +245,11 @@ impl Report {
         self.profile.as_ref().is_some_and(|p| !p.memory.is_empty())
     }
 
+    /// Returns true for a report that contains nothing but memory, as a snapshot of PyTorch's allocator.
+    pub fn is_memory_only(&self) -> bool {
+        self.has_memory() && !self.has_device_work()
+    }
+
     /// Sentence about the limit of the run; `None` if the kernels are the limit.
     pub(super) fn verdict_sentence(&self) -> Option<String> {
         let first = self.triage.as_ref()?.as_ref()?.verdict().filter(|f| f.id != Verdict::GpuBound || f.severity > Severity::Low)?;

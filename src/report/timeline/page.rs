@@ -88,7 +88,8 @@ pub fn print_page(out: &mut dyn Write, profile: &Profile, shown: &Shown<'_>, win
                 }
                 Content::Plot(plot) => {
                     let full = crate::analysis::metric::human_number(paint::full_value(plot), metric_unit(&plot.unit));
-                    let full = format!("{} {}", full.0, full.1);
+                    // The value at which a cell is full, not one that was reached.
+                    let full = format!("to {} {}", full.0, full.1);
                     // Truncate the name rather than the full-scale value.
                     let room = (LABEL - 4).saturating_sub(display_width(&full));
                     write_line(

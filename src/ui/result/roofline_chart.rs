@@ -262,6 +262,9 @@ fn draw_scales(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize
 
 type To<'a> = (&'a dyn Fn(f64) -> f64, &'a dyn Fn(f64) -> f64);
 
+/// Columns between a point and the name of a roof on its right, which would be taken for the point's name.
+const APART: usize = 6;
+
 /// Draws the names of roofs and slopes over blank cells; names that do not fit are only in the legend.
 fn draw_labels(
     frame: &mut Frame<'_>,
@@ -272,9 +275,10 @@ fn draw_labels(
     taken: &mut Taken,
     theme: &Theme,
 ) {
-    let place = |frame: &mut Frame<'_>, taken: &mut Taken, text: &str, spots: &[(usize, usize)], role: Role| {
+    let place = |frame: &mut Frame<'_>, taken: &mut Taken, text: &str, spots: &[(usize, usize)], role: Role, apart: usize| {
         let wide = display_width(text);
-        let Some(&(x, y)) = spots.iter().find(|(x, y)| taken.is_free(*x, *y, wide)) else { return false };
+        let is_free = |(x, y): &&(usize, usize)| taken.is_free(x.saturating_sub(apart), *y, wide + apart);
+        let Some(&(x, y)) = spots.iter().find(is_free) else { return false };
         taken.mark_taken(x, y, wide);
         let rect = Rect { x: area.x + (SCALE + x) as u16, y: area.y + y as u16, width: wide as u16, height: 1 };
         frame.render_widget(Line::styled(text.to_owned(), theme.style(role)), rect);
@@ -307,7 +311,7 @@ fn draw_labels(
             (false, true) => vec![format!("{text}, not used"), text, roof.work.name.clone()],
             (false, false) => vec![format!("{text}, not counted"), text, roof.work.name.clone()],
         };
-        if texts.iter().any(|text| place(frame, taken, text, &spots, Role::Work(roof.work.precision))) {
+        if texts.iter().any(|text| place(frame, taken, text, &spots, Role::Work(roof.work.precision), APART)) {
             continue;
         }
         // Without room beside it, the name interrupts the line, if the line is alone in its row.
@@ -355,7 +359,7 @@ fn draw_labels(
             } else {
                 before(1, STEEP).collect()
             };
-            if place(frame, taken, &text, &spots, slope_role(t.level)) {
+            if place(frame, taken, &text, &spots, slope_role(t.level), 0) {
                 break;
             }
         }

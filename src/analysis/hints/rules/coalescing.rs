@@ -45,6 +45,20 @@ fn excess_sectors(case: &Case<'_>) -> Option<Excess> {
     by_code.map(|s| exactly(s, true)).or_else(|| by_use().map(|s| exactly(s, false))).or_else(by_request)
 }
 
+/// Least and most sectors of a request that is dense but misaligned: those that its bytes fill, and one more. 32 threads
+/// with 4 bytes each fill four; with fewer active threads, a little less.
+const DENSE: f64 = 3.5;
+const ONE_MORE: f64 = 1.1;
+
+/// Returns true if the excess is one sector of each dense request, as if the accesses began between two sectors. The
+/// neighbouring warps use the rest of such sectors.
+fn is_misalignment(case: &Case<'_>, share: f64) -> bool {
+    let f = case.facts;
+    let ratio = || Some(f.positive_value("global_load_sectors")? / f.positive_value("global_load_requests")?);
+    let sectors = f.positive_value("global_load_sectors_per_request").or_else(ratio);
+    sectors.is_some_and(|all| all * (1.0 - share) >= DENSE && all * share <= ONE_MORE)
+}
+
 /// Share of the sectors arriving at L2 that no access needs. Sectors that L1 keeps for a later access do not reach L2
 /// again.
 fn unneeded_at_l2(case: &Case<'_>, share: f64) -> Option<f64> {
@@ -59,17 +73,33 @@ fn unneeded_at_l2(case: &Case<'_>, share: f64) -> Option<f64> {
     Some((1.0 - ideal / real.max(ideal)).max(0.0))
 }
 
+const ALIGN: &[&str] = &[
+    "align the accesses: let each warp's first address be a multiple of 32 bytes (pad rows, round offsets up, allocate with alignment)",
+    "or load 8 or 16 bytes a thread, so that the one sector more is a smaller part",
+];
+const ORDER: &[&str] = &[
+    "let neighbouring threads access neighbouring addresses: swap loops or indices so that threadIdx.x runs along memory",
+    "turn arrays of structures into structures of arrays",
+    "stage through shared memory: load rows coalesced, read columns there",
+    "random access: sort or group the indices, or fetch whole sectors and use all of their 32 bytes",
+];
+
 /// Rule for `uncoalesced-global`.
 pub fn uncoalesced_access(case: &Case<'_>) -> Option<Hint> {
     let Excess { least, most, sure } = excess_sectors(case).filter(|e| e.least * 100.0 >= EXCESS.value)?;
     let (share, known) = (least, least >= most);
     let f = case.facts;
     let get = |u| case.demand.get(u).unwrap_or(0.0);
+    let misaligned = is_misalignment(case, share);
+    // Device memory reads each sector once for both warps; the request that needs one more only occupies the caches.
+    if misaligned && get(Unit::L1).max(get(Unit::L2)) * 100.0 < MAY_LIMIT.value {
+        return None;
+    }
     let beyond = unneeded_at_l2(case, share).map_or(share, |a| a.min(share));
     // The waste in device memory cannot exceed the bytes moved beyond the ideal.
     let moved =
         f.positive_value("l2_sectors_global_ideal").zip(f.dram_bytes()).map(|(ideal, bytes)| (1.0 - ideal * SECTOR / bytes).max(0.0));
-    let from_dram = moved.map_or(beyond, |m| m.min(beyond));
+    let from_dram = if misaligned { 0.0 } else { moved.map_or(beyond, |m| m.min(beyond)) };
     let waste = [
         (Unit::L1, (get(Unit::L1) - get(Unit::Shared)).max(0.0) * share),
         (Unit::L2, get(Unit::L2) * beyond),
@@ -135,12 +165,7 @@ pub fn uncoalesced_access(case: &Case<'_>) -> Option<Hint> {
                 case.unit_evidence(unit, None),
                 case.stall_evidence("long_scoreboard", None),
             ])
-            .with_actions(&[
-                "let neighbouring threads access neighbouring addresses: swap loops or indices so that threadIdx.x runs along memory",
-                "turn arrays of structures into structures of arrays",
-                "stage through shared memory: load rows coalesced, read columns there",
-                "random access: sort or group the indices, or fetch whole sectors and use all of their 32 bytes",
-            ])
+            .with_actions(if misaligned { ALIGN } else { ORDER })
             .with_confirmation(&["SourceCounters", "MemoryWorkloadAnalysis_Tables"], true, "the lines with excessive sectors"),
     )
 }

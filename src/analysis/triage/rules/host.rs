@@ -3,6 +3,7 @@
 use crate::analysis::triage::finding::{COMPARE_RANKS, Finding, Place, PlaceKind, Severity, Sure};
 use crate::analysis::triage::host::waits_for_ranks;
 use crate::analysis::triage::intervals::Intervals;
+use crate::analysis::triage::os::{is_file_call, os_calls_in};
 use crate::analysis::triage::places;
 use crate::analysis::triage::run_context::RunContext;
 use crate::analysis::triage::steps::StepSource;
@@ -37,24 +38,8 @@ fn longest_piece(case: &RunContext<'_>, cause: Cause) -> (Option<f64>, usize) {
     (pieces.first().map(|p| (p.end - p.start) as f64), pieces.len())
 }
 
-/// Prefixes of calls in which a thread waits for files.
-const FILES: &[&str] = &[
-    "read",
-    "pread",
-    "fread",
-    "fgets",
-    "getc",
-    "write",
-    "pwrite",
-    "fwrite",
-    "fflush",
-    "fsync",
-    "fdatasync",
-    "io_",
-    "aio_",
-    "flock",
-    "lockf",
-];
+/// Prefixes of calls in which a thread reads, from a file or from another process.
+const READS: &[&str] = &["read", "fread", "fgets", "getc", "io_", "aio_", "lockf"];
 /// Prefixes of calls in which a thread waits for other threads.
 const THREADS: &[&str] = &["futex", "pthread_", "sem_", "mq_", "msgrcv"];
 /// Prefixes of calls in which a thread sleeps.
@@ -74,7 +59,7 @@ fn wait_advice(name: &str, steps: bool) -> &'static [&'static str] {
             COMPARE_RANKS,
             "Pass device buffers to a GPU-aware MPI, or use collectives on a stream: then the host need not wait.",
         ]
-    } else if is(FILES) {
+    } else if is_file_call(name) || is(READS) {
         &[
             "Take files, checkpoints and logs off the launching thread: read ahead, and write from another one.",
             "Store data ready to use (memory-mapped, packed records), on a disk that keeps up; read in larger pieces.",
@@ -200,7 +185,7 @@ pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
         return None;
     }
     let (long, _) = longest_piece(case, Cause::Wait);
-    let waits = crate::analysis::triage::os::os_waits(case);
+    let waits = os_calls_in(case, Cause::Wait, |_| true);
     let spots = places::locate_idle(case, &[Cause::Wait]);
     // Name the call that accounts for most of the waiting.
     let call = waits.first().filter(|w| w.1.ns.is_some_and(|ns| ns * 2 > idle)).map(|w| w.0.clone());
@@ -260,7 +245,12 @@ pub fn host_compute(case: &RunContext<'_>) -> Option<Finding> {
     let (long, _) = longest_piece(case, cause);
     let ended = longest_piece(case, Cause::Ended).0.filter(|_| !certain && rest > 0);
     let long = long.into_iter().chain(ended).reduce(f64::max);
-    let spots = places::locate_idle(case, &if certain { [Cause::Compute, Cause::Unknown] } else { [Cause::Unknown, Cause::Compute] });
+    let causes: &[Cause] = match (certain, ended) {
+        (true, _) => &[Cause::Compute, Cause::Unknown],
+        (false, None) => &[Cause::Unknown, Cause::Compute],
+        (false, Some(_)) => &[Cause::Unknown, Cause::Compute, Cause::Ended],
+    };
+    let spots = places::locate_idle(case, causes);
     let at = spots.main_place_text();
     let causes = [Cause::Compute, Cause::Unknown];
     let lock = case.host_time.interpreter_lock(&causes).filter(|l| l.0 > 0.5);

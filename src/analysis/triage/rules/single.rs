@@ -52,7 +52,7 @@ pub fn single_delay(case: &RunContext<'_>) -> Option<Finding> {
     let name = describe_activity(case, piece);
     let into = (piece.gap.0 - case.window.0) as f64;
     let early = into <= START * case.length() as f64;
-    let when = if early { "at the start".to_owned() } else { format!("{} into the window", format_ns(into)) };
+    let when = if early { "at the start".to_owned() } else { format!("{} into {base}", format_ns(into)) };
     // If there are more gaps than devices, some device has two of them.
     let of = if first.gaps.len() > case.devices.len() { ("twice", "up to ") } else { ("once", "") };
     let kind = if early { "a start" } else { "a single delay" };

@@ -2,6 +2,7 @@
 
 use super::host::SERVER_WAITS;
 use crate::analysis::triage::finding::{Finding, LEAST_SHARE, Place, PlaceKind, Sure};
+use crate::analysis::triage::os::{is_file_call, os_calls_in};
 use crate::analysis::triage::piece::Piece;
 use crate::analysis::triage::run_context::RunContext;
 use crate::analysis::triage::step_sketch::{Sketch, group_steps};
@@ -20,6 +21,11 @@ const EXPLAINED: f64 = 0.7;
 const FEW: f64 = 0.25;
 /// Maximum share of the slow steps' extra time that a single step may account for; beyond it, the step is an accident.
 const MOSTLY_ONE: f64 = 0.6;
+/// Ratio of the extra time to the time in calls for files up to which the program is taken to write files then, and of
+/// the time in all calls to that in one of them up to which the one is named.
+const PART: f64 = 10.0;
+/// Number of OS calls that the finding names.
+const NAMED_CALLS: usize = 3;
 /// Minimum number of steps to detect outliers.
 const STEPS: usize = 8;
 
@@ -110,7 +116,21 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
     if fill.cause.is_none() && !case.per_step.is_empty() && (!same_launches(case, &slow, &others) || more_launches(case, &slow, &others)) {
         return None;
     }
-    let what = fill.cause.map_or_else(|| "the GPU computing longer".to_owned(), |c| format!("the host {}", c.as_text()));
+    // If all outlier gaps are in these steps, they are the same problem.
+    let in_slow = |at: i64| case.steps.step_at(at).is_some_and(|s| slow.contains(&s));
+    let calls = fill.cause.map(|cause| os_calls_in(case, cause, |p| in_slow(p.start))).unwrap_or_default();
+    let time_in = |wanted: &dyn Fn(&str) -> bool| calls.iter().filter(|c| wanted(&c.0)).filter_map(|c| c.1.ns).sum::<i64>();
+    let most_of = |ns: i64| ns as f64 * 2.0 > fill.ns as f64 * device_count(case);
+    let mut what = fill.cause.map_or_else(|| "the GPU computing longer".to_owned(), |c| format!("the host {}", c.as_text()));
+    // The other calls are poll and the like; files that are written in between tell what the program does.
+    let (in_calls, in_files) = (time_in(&|_| true), time_in(&is_file_call));
+    let files = in_files * 2 > in_calls && in_files as f64 * PART > fill.ns as f64 * device_count(case);
+    if most_of(in_calls) || files {
+        let part = if most_of(in_calls) { "" } else { ", part of the time" };
+        let large = calls.iter().filter(|c| c.1.ns.is_some_and(|ns| ns as f64 * PART >= in_calls as f64));
+        let names: Vec<&str> = large.take(NAMED_CALLS).map(|c| c.0.as_str()).collect();
+        what = format!("{what}{part} in {}", join_names(&names));
+    }
     let apart: Vec<i64> = slow.windows(2).map(|w| i64::from(steps[w[1]].number) - i64::from(steps[w[0]].number)).collect();
     let every = lower_median(apart.clone()).filter(|&m| apart.len() >= 2 && apart.iter().all(|a| (a - m).abs() <= 1));
     let when = every.map_or_else(String::new, |n| format!(", every {n} steps"));
@@ -118,8 +138,6 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
     longest.sort_by_key(|&i| std::cmp::Reverse(steps[i].length()));
     let inside = fill.cause.is_some_and(|c| fill.ns as f64 * device_count(case) >= EXPLAINED * case.idle.get(c) as f64);
     let host = fill.cause.is_some();
-    // If all outlier gaps are in these steps, they are the same problem.
-    let in_slow = |at: i64| case.steps.step_at(at).is_some_and(|s| slow.contains(&s));
     let mut single = case.single.iter().flat_map(|s| &s.gaps).peekable();
     let alone = single.peek().is_some() && single.all(|(_, piece)| in_slow(piece.start));
     let finding = Finding::new(
@@ -149,6 +167,7 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
         rank: None,
     }))
     .with_places(idle_place(case, fill.cause, &longest[..1]))
+    .with_places(calls.iter().take(NAMED_CALLS).map(|c| c.1.clone()))
     // If the cause's idle time is mostly in these steps, a separate finding about the cause adds nothing.
     .with_explained(fill.cause.filter(|_| inside).and_then(verdict_of))
     .with_explained(alone.then_some(Verdict::SingleDelay));
@@ -157,15 +176,21 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
     let unclear = slow.len() < 3
         || matches!(case.steps.found, Some(StepSource::Waits(_)))
         || matches!(fill.cause, Some(Cause::Unknown | Cause::NoCall | Cause::Compile));
+    let unclear = unclear || (files && !most_of(in_files));
     let finding = if unclear { finding.with_confidence(Sure::Likely) } else { finding };
     // Only possible: kernels that take longer may have more work, because the report does not record the size of their
     // data, and a loop that is not marked as steps may be waiting for work like a server without requests.
-    let idles = fill.cause == Some(Cause::Wait) && !matches!(case.steps.found, Some(StepSource::Ranges(_)));
+    let idles = fill.cause == Some(Cause::Wait) && !files && !matches!(case.steps.found, Some(StepSource::Ranges(_)));
     let finding = if fill.cause.is_none() || idles { finding.with_confidence(Sure::Possible) } else { finding };
     Some(if idles {
         finding.with_actions(&[
             SERVER_WAITS,
             "Else find what happens only in these steps: checkpoints, evaluation, logging, a refill of the input queue; take it off the launching thread.",
+        ])
+    } else if files {
+        finding.with_actions(&[
+            "Write from a background thread, from a copy of the data, so that the launching thread goes on.",
+            "Write less often or less at a time; keep files open between the steps that write them.",
         ])
     } else if host {
         finding.with_actions(&[
@@ -178,6 +203,14 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
             "If collectives take the time, look at the other ranks: one of them is late in these steps.",
         ])
     })
+}
+
+/// Names as in a sentence: `a, b and c`.
+fn join_names(names: &[&str]) -> String {
+    match names {
+        [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => names.concat(),
+    }
 }
 
 fn device_count(case: &RunContext<'_>) -> f64 {

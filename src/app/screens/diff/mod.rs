@@ -53,8 +53,8 @@ impl DiffScreen {
 
     /// Lets the user choose a report to compare with, if there are several others.
     pub fn ask_baseline(session: &Session) -> Response {
-        let active = session.active;
-        let others: Vec<usize> = (0..session.reports.len()).filter(|&i| i != active).collect();
+        let active = session.reports.get(session.active).and_then(|r| r.part_of).unwrap_or(session.active);
+        let others = session.baselines();
         match others[..] {
             [] => {
                 let key = |id| session.key_label(id);

@@ -21,6 +21,6 @@ pub fn groupings(current: GroupBy, lines: bool) -> PickList {
     let rows = rows.into_iter().filter(|r| lines || r.0 != GroupBy::Line);
     let mut items: Vec<Item> = rows.map(|(by, letter, hint)| Item::new(by.cli_name(), hint, letter, PickAction::Group(by))).collect();
     // Users of vi and less press `g` twice.
-    items.push(Item::new("first row", "leaves the grouping as it is", 'g', PickAction::Action(ActionId::First)));
+    items.push(Item::new("first row", "keep this grouping", 'g', PickAction::Action(ActionId::First)));
     PickList::by_letter("group by", items, Some(&PickAction::Group(current)))
 }

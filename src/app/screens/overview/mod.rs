@@ -11,11 +11,15 @@ use crate::app::overlay::{CopyWhat, Page};
 use crate::app::screen::{At, Navigate, Response, ResultView, Screen, ScreenContext, Selection, move_selection};
 use crate::app::session::lead::Lead;
 use crate::app::session::{Report, Session};
-use crate::model::{Kernel, Profile};
+use crate::model::{Kernel, MemOpKind, Profile};
 use crate::report;
 use crate::report::document::Renderer;
 use std::sync::Arc;
 
+/// Number of operations around the start of a place among which its copy is looked for.
+const NEAR: u32 = 64;
+/// Share of a place from which a finding is about all of it.
+const WHOLE: f64 = 0.9;
 /// Maximum number of listed kernels.
 pub const KERNELS: usize = 40;
 
@@ -57,9 +61,11 @@ pub fn row_at<'a>(session: &'a Session, report: usize, triage: &'a Triage, mut a
     (kernel < triage.kernels.len().min(KERNELS)).then_some(OverviewRow::Kernel(kernel))
 }
 
-/// The longest occurrence of a finding, ns. One that spans half of the window or more is a last resort.
+/// The longest occurrence of a finding, ns. One that spans half of the window or more is a last resort, unless the
+/// finding is about all of it, as about a single delay.
 pub fn longest_occurrence(finding: &Finding, window: (i64, i64)) -> Option<(i64, i64)> {
-    let short = |p: &&Place| p.end > p.start && (p.end - p.start) * 2 < window.1 - window.0;
+    let whole = |p: &Place| p.ns.is_some_and(|ns| ns as f64 >= (p.end - p.start) as f64 * WHOLE);
+    let short = |p: &&Place| p.end > p.start && ((p.end - p.start) * 2 < window.1 - window.0 || whole(p));
     let longest = finding.places.iter().filter(short).find(|p| p.kind == PlaceKind::Window);
     let place = longest.or_else(|| finding.places.iter().find(short)).or_else(|| finding.places.iter().find(|p| p.end > p.start));
     place.map(|p| (p.start, p.end))
@@ -76,6 +82,26 @@ fn exposed_collective(profile: &Profile, triage: &Triage, finding: &Finding, (st
     let step = triage.steps.iter().find(|s| s.start <= start && start < s.end);
     let (start, end) = step.map_or((start, end), |s| (s.start.min(start), s.end.max(end)));
     Some(At { start, end, event: Some(Event::Launch(u32::try_from(row).ok()?)) })
+}
+
+/// Position of the copy that a finding names: the one with the largest part in the place.
+fn named_copy(profile: &Profile, finding: &Finding, (start, end): (i64, i64)) -> Option<At> {
+    if !matches!(finding.id, Verdict::SmallCopies | Verdict::PageableCopies | Verdict::CopyBound) {
+        return None;
+    }
+    let memops = &profile.memops;
+    let of = |row: u32| memops.get(row as usize).map(|m| (m.start.0, m.start.0 + m.duration.0, m.kind));
+    // Operations are sorted by their start.
+    let rows = u32::try_from(memops.len()).ok()?;
+    let (mut first, mut past) = (0, rows);
+    while first < past {
+        let middle = first.midpoint(past);
+        if of(middle)?.0 < start { first = middle + 1 } else { past = middle }
+    }
+    let near = (first.saturating_sub(NEAR)..rows.min(first + NEAR)).filter_map(|row| of(row).map(|m| (row, m)));
+    let copies = near.filter(|(_, m)| matches!(m.2, MemOpKind::Copy { .. }) && m.0 < end && start < m.1);
+    let (row, _) = copies.max_by_key(|(row, m)| (m.1.min(end) - m.0.max(start), std::cmp::Reverse(*row)))?;
+    Some(At { start, end, event: Some(Event::Mem(row)) })
 }
 
 /// The selected finding, if it is about the time between kernels: no kernel explains it or has to be profiled again.
@@ -157,7 +183,8 @@ impl Screen for OverviewScreen {
             Some(OverviewRow::Finding(finding)) => {
                 let place = longest_occurrence(finding, triage.window);
                 let place = place.map(|place| {
-                    exposed_collective(profile, triage, finding, place).unwrap_or(At { start: place.0, end: place.1, event: None })
+                    let named = exposed_collective(profile, triage, finding, place).or_else(|| named_copy(profile, finding, place));
+                    named.unwrap_or(At { start: place.0, end: place.1, event: None })
                 });
                 let whole = At { start: triage.window.0, end: triage.window.1, event: None };
                 // Re-runs use the kernel named by the finding, or otherwise the first kernel.
