@@ -45,6 +45,13 @@ pub fn compare_lengths(diff: &mut Diff, before: (&Profile, Option<&Triage>), aft
             let total = |times: &FxHashMap<String, (f64, f64)>| times.values().map(|t| t.0).sum();
             diff.step_totals = Some((total(&was), total(&is)));
             diff.steps = Some((a, b));
+            let outside = diff.rows.iter().filter(|r| is_outside_once(r)).count();
+            if outside > 0 && by.is_kernel() {
+                diff.caveats.push(format!(
+                    "of {} that both runs have, the launches in one of them lie outside the steps and are not compared",
+                    crate::model::units::format_count(outside, "kernel")
+                ));
+            }
             sort_by(diff, |row| row.shown_change().abs());
         }
         None if !diff.one_isolated && have_other_lengths(diff) => {
@@ -79,6 +86,12 @@ fn mark_uneven(diff: &mut Diff, steps: Option<(usize, usize)>) {
 
 fn sort_by(diff: &mut Diff, key: impl Fn(&DiffRow) -> f64) {
     diff.rows.sort_by(|x, y| key(y).total_cmp(&key(x)).then_with(|| x.name().cmp(y.name())));
+}
+
+/// Returns true for a kernel of both runs that is in the steps of only one of them.
+fn is_outside_once(row: &DiffRow) -> bool {
+    let launched = row.before.as_ref().zip(row.after.as_ref()).is_some_and(|(a, b)| a.count > 0 && b.count > 0);
+    launched && row.step.as_ref().is_some_and(|s| (s.launches.0 > 0.0) != (s.launches.1 > 0.0))
 }
 
 /// Mean time, ns, and number of launches of each group per step.

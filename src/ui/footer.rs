@@ -76,6 +76,7 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                     | (ActionId::Source, KeyScope::Source)
                     | (ActionId::Compare, KeyScope::Compare) => false,
                     (ActionId::Metrics, there) if KeyScope::Results.applies_to(there) => true,
+                    (ActionId::Rerun, KeyScope::Timeline) => app.top_selection().launch.is_some(),
                     (ActionId::Open, KeyScope::Launches) | (ActionId::Metrics, _) => measured,
                     (ActionId::Hints | ActionId::Rerun, KeyScope::Overview) => {
                         let selected = app.top_entry().and_then(|e| OverviewScreen::of(&e.open)).map(|s| s.selected);

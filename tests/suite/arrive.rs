@@ -204,5 +204,9 @@ fn the_verdict_opens_its_own_place() {
         let mut e = Explorer::open(&[file], (120, 40));
         e.press("O enter");
         assert!(e.screen().contains(&format!("╭ {what} ")), "{what}: {}", e.screen());
+        // Without a kernel at the cursor there is nothing to run again.
+        assert_eq!(e.screen().lines().last().unwrap().contains("r re-run"), what.starts_with("idle"), "{}", e.screen());
+        e.press("f");
+        assert!(!e.screen().contains("no event is at the cursor"), "{}", e.screen());
     }
 }

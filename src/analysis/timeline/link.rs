@@ -121,18 +121,27 @@ const BEFORE_KERNEL: usize = 1_024;
 /// Returns the first kernel that starts on a device at or after a time; `None` if a graph without recorded kernels
 /// comes first.
 pub fn next_kernel(timeline: &Timeline, of: &Events<'_>, device: u32, time: i64) -> Option<u32> {
+    match first_operation(timeline, of, device, time, |e| matches!(e, Event::Launch(_) | Event::Graph(_)))? {
+        Event::Launch(launch) => Some(launch),
+        _ => None,
+    }
+}
+
+/// Returns the first operation that starts on a device at or after a time.
+pub fn next_operation(timeline: &Timeline, of: &Events<'_>, device: u32, time: i64) -> Option<Event> {
+    first_operation(timeline, of, device, time, |_| true)
+}
+
+fn first_operation(timeline: &Timeline, of: &Events<'_>, device: u32, time: i64, wanted: impl Fn(&Event) -> bool) -> Option<Event> {
     let group = timeline.groups.iter().find(|g| g.key == GroupKey::Device(device))?;
     let queues = group.rows.iter().filter(|r| r.key.kind == RowKind::Queue);
     let first = |lane: &super::lane::Lane| {
         let from = lane.count_before(of, time);
         let events = (from..from + BEFORE_KERNEL).map_while(|at| lane.get(at)).map(EventId::to_event);
-        let found = events.into_iter().find(|e| matches!(e, Event::Launch(_) | Event::Graph(_)))?;
+        let found = events.into_iter().find(&wanted)?;
         Some((of.span(found).0, found))
     };
-    match queues.flat_map(|r| r.lanes()).filter_map(first).min_by_key(|f| f.0)?.1 {
-        Event::Launch(launch) => Some(launch),
-        _ => None,
-    }
+    Some(queues.flat_map(|r| r.lanes()).filter_map(first).min_by_key(|f| f.0)?.1)
 }
 
 /// Follows the link of an event: from an operation on a device to its call, from a call to the range around it (or else

@@ -255,6 +255,13 @@ impl TimelineScreen {
         link::next_kernel(look.timeline, &look.events, device, gap.end)
     }
 
+    /// First operation after the idle time at the cursor.
+    pub(super) fn operation_after_gap(&self, look: &Look<'_>, columns: usize) -> Option<Event> {
+        let gap = self.gap_at_cursor(look, columns)?;
+        let device = rows::find_device(look.timeline, self.current_line())?;
+        link::next_operation(look.timeline, &look.events, device, gap.end)
+    }
+
     /// Opens the event at the cursor.
     fn open_event(&mut self, cx: &ScreenContext<'_>) -> Response {
         let Some(look) = Self::look(cx) else { return Response::none() };

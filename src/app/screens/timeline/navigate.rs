@@ -248,16 +248,21 @@ impl TimelineScreen {
         }
     }
 
-    /// Goes to the event linked to the event at the cursor.
+    /// Goes to the event linked to the event at the cursor; from idle time, to the operation that ends it.
     fn follow_link(&mut self, cx: &ScreenContext<'_>, columns: usize) -> Response {
         let Some(look) = Self::look(cx) else { return Response::none() };
-        let Some(event) = self.event_at_cursor(&look, columns) else { return Response::say("no event is at the cursor") };
-        let Some(next) = link::follow_link(look.timeline, &look.events, event, self.origin) else {
-            return Response::say("the report does not say what belongs to this");
+        let event = self.event_at_cursor(&look, columns);
+        let next = match event {
+            Some(event) => link::follow_link(look.timeline, &look.events, event, self.origin),
+            None => match self.operation_after_gap(&look, columns) {
+                None => return Response::say("no event is at the cursor"),
+                next => next,
+            },
         };
+        let Some(next) = next else { return Response::say("the report does not say what belongs to this") };
         let Some(spot) = look.timeline.find_event(&look.events, next.into()) else { return Response::say("it is not in the timeline") };
-        if matches!(event, Event::Launch(_) | Event::Mem(_) | Event::Graph(_)) {
-            self.origin = Some(event);
+        if matches!(event, Some(Event::Launch(_) | Event::Mem(_) | Event::Graph(_))) {
+            self.origin = event;
         }
         let origin = self.origin;
         self.go_to_spot(cx, spot);
