@@ -159,6 +159,14 @@ fn largest<K: Copy + Ord>(of: impl Iterator<Item = (K, f64)>) -> Option<K> {
     of.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map(|e| e.0)
 }
 
+impl CallNode {
+    /// Length of the longest idle time in which the host was in the function, ns. Only a part of that time may be the
+    /// function's, which has no more than all of its own.
+    pub fn longest_ns(&self) -> i64 {
+        (self.longest.1 - self.longest.0).min(self.ns)
+    }
+}
+
 impl CallTree {
     /// Builds the tree. `name_of` names the thread that held the interpreter lock.
     pub fn from_time(time: &HostTime, name_of: impl Fn(u32) -> String) -> Self {

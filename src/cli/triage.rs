@@ -58,6 +58,8 @@ fn parse_operations(text: &str) -> Result<f64, String> {
 /// Prints the bottlenecks of a run.
 pub fn print_triage(args: &TriageArgs, nsys: Option<&Path>) -> Result<(), Failure> {
     let mut judged = Vec::new();
+    // Ranks can only be compared as a whole, also where the findings of one device are asked for.
+    let mut whole = Vec::new();
     for file in &args.files {
         let profile = interrupt::open_report(file, nsys.map(Path::to_owned), Wants::TRIAGE.with(Parts::COLLECTIVES.union(Parts::MEMORY)))?;
         let shown = file.display();
@@ -105,10 +107,18 @@ pub fn print_triage(args: &TriageArgs, nsys: Option<&Path>) -> Result<(), Failur
         if scope.windows.is_empty() {
             found.take_memory(memory::summarize_findings(&profile, args.device, &Cancel::default()));
         }
+        if args.device.is_some() {
+            let windows = args.scope.to_windows(&profile, &shown.to_string(), None)?;
+            whole.extend(triage::triage_profile(&profile, &Scope { windows, device: None, flops: args.flops }, &Cancel::default()));
+        }
         judged.push((profile, found));
     }
     let shown: Vec<report::triage::Judged<'_>> = judged.iter().map(|(p, t)| (p, t)).collect();
-    let ranks = super::ranks::of_reports(&shown);
+    let of_ranks: Vec<report::triage::Judged<'_>> = match args.device {
+        Some(_) => judged.iter().map(|(p, _)| p).zip(&whole).collect(),
+        None => shown.clone(),
+    };
+    let ranks = super::ranks::of_reports(&of_ranks);
     let ranks = ranks.as_ref().map(|(digests, reports, job)| Together { job, digests, reports });
     print::to_stdout(|out| match print::page_format(args.format) {
         PageFormat::Json => report::triage::write_triage_json(out, &shown, ranks.as_ref()),

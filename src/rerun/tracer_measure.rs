@@ -9,7 +9,7 @@ use super::ncu_builder::Draft;
 use super::processes::Scope;
 use super::warning::{Warning, warning};
 use super::{Collect, CommandPart, Cost, OpenedBy, Options, PartId, RangeName, Rerun, capture_range, ncu_builder, parts, ranges};
-use crate::model::{Kernel, NameForm, Profile, Severity};
+use crate::model::{Kernel, NameForm, Profile, RangeOrigin, Severity};
 
 /// Maximum number of launches per request, which the tracer's injection library limits.
 const MOST: usize = 128;
@@ -104,7 +104,11 @@ pub fn build_command(profile: &Profile, rows: &[usize], options: &Options) -> Re
         let opened = capture_range::opened_by(profile, options);
         let late = draft.gate.api.is_some() || draft.gate.late || opened == OpenedBy::Late;
         if late && draft.gate.range.is_none() {
-            return Err("the capture did not begin with the program, so the tracer cannot count to this launch: count inside an NVTX range (field `scope`), or use ncu".to_owned());
+            let marked = profile.ranges.iter().any(|r| matches!(r.origin, RangeOrigin::Nvtx));
+            let or = if marked { "count inside an NVTX range (field `scope`), or " } else { "" };
+            return Err(format!(
+                "the capture did not begin with the program, so the tracer cannot count to this launch: {or}use ncu (field `profiler`)"
+            ));
         }
         let mut population = draft.gate.population(profile, opened, draft.pid);
         population.without_nodes = true;

@@ -255,6 +255,9 @@ fn measured_lines(app: &App, screen: &DiffScreen, row: &DiffRow, words: Words, t
     out
 }
 
+/// Share of the time from which a change fills its bar.
+const NOTABLE: f64 = 0.05;
+
 /// Draws the change of kernel time by family.
 pub fn draw_kinds(frame: &mut Frame<'_>, area: &mut Rect, app: &App, screen: &DiffScreen, words: Words, ascii: bool, theme: &Theme) {
     let Some(diff) = &screen.diff else { return };
@@ -274,7 +277,9 @@ pub fn draw_kinds(frame: &mut Frame<'_>, area: &mut Rect, app: &App, screen: &Di
         }
     }
     sums.sort_by(|a, b| (b.2 - b.1).abs().total_cmp(&(a.2 - a.1).abs()));
-    let most = sums.iter().map(|s| (s.2 - s.1).abs()).fold(1.0, f64::max);
+    // A change that is small compared with all of the time has a short bar, even if it is the largest one.
+    let all = sums.iter().map(|s| s.1.max(s.2)).sum::<f64>();
+    let most = sums.iter().map(|s| (s.2 - s.1).abs()).fold((all * NOTABLE).max(1.0), f64::max);
     let columns = usize::from(area.width.saturating_sub(4));
     let bars = (columns.saturating_sub(KIND + 4 * TIME + 16) / 2 * 2 + 1).min(41);
     let head = format!(

@@ -60,7 +60,9 @@ fn next(app: &App, screen: &LaunchesScreen) -> Option<String> {
             let factor = duration as f64 / median;
             if factor < NOTEWORTHY {
                 let rerun = app.session.key_link(ActionId::Rerun);
-                return Some(format!("{rerun} profiles this launch again; {key} jumps to another: all take about as long"));
+                let one = list.rows.len() == 1;
+                let others = if one { String::new() } else { format!("; {key} jumps to another: all take about as long") };
+                return Some(format!("{rerun} profiles this launch again{others}"));
             }
             let by = if factor < 2.0 { format!("{:.0}% over", (factor - 1.0) * 100.0) } else { format!("{factor:.1} times") };
             format!(", {by} the median")
@@ -99,7 +101,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen: &L
         inner = Panel::new(title.spans.clone()).with_focus(app.session.reading.is_none()).draw(frame, area, true, theme);
     }
     let chart_rows = match inner.height {
-        _ if !profile.launches.has_start_times() => 0,
+        _ if !profile.launches.has_start_times() || screen.list.as_ref().is_some_and(|l| !varies(l)) => 0,
         0..=17 => 0,
         18..=27 => 4,
         _ => 6,
@@ -195,6 +197,13 @@ fn summary_line(profile: &Profile, screen: &LaunchesScreen, list: &LaunchList, t
         parts.push(part(3, vec![Span::styled("order approximate", theme.style(Role::Warn))]));
     }
     fit_parts(parts, &Span::raw("  "), columns)
+}
+
+/// Ratio of the longest launch to the shortest up to which all take the same time: charts would only show the clock.
+const SAME: f64 = 1.005;
+
+fn varies(list: &LaunchList) -> bool {
+    list.histogram.2 as f64 > list.histogram.1 as f64 * SAME
 }
 
 /// Draws a histogram on the left and durations over time on the right, with axes below them. Marks the selected launch

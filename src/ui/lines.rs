@@ -72,7 +72,7 @@ const FIGURES: [Figure; 8] = [
     ("launches", 9, |n, _| n.launching.launches().filter(|&l| l > 0).map_or_else(String::new, units::format_grouped)),
     ("host", 9, |n, _| n.launching.host_ns().filter(|&ns| ns > 0).map_or_else(String::new, |ns| Nanos(ns).to_string())),
     ("samples", 8, |n, _| if n.samples > 0 { units::format_grouped(n.samples) } else { String::new() }),
-    ("longest", 9, |n, _| Nanos(n.longest.1 - n.longest.0).to_string()),
+    ("longest", 9, |n, _| Nanos(n.longest_ns()).to_string()),
 ];
 
 fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LinesScreen, view: &mut View, theme: &Theme) {
@@ -224,7 +224,7 @@ fn draw_panels(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LinesScree
             Nanos(node.ns),
             units::format_percent(node.ns as f64 / all * 100.0),
             Nanos(node.line_ns),
-            Nanos(node.longest.1 - node.longest.0)
+            Nanos(node.longest_ns())
         ),
         text,
     );

@@ -667,15 +667,15 @@ fn next(app: &App, screen: &OverviewScreen) -> Option<String> {
             };
             let to = if overview::opens_timeline(app.report()?, f) {
                 let inside =
-                    name(&[PlaceKind::Line, PlaceKind::Range, PlaceKind::Operator]).map_or_else(String::new, |n| format!(": in \"{n}\""));
-                format!("shows where on the timeline{inside}")
+                    name(&[PlaceKind::Line, PlaceKind::Range, PlaceKind::Operator]).map_or_else(String::new, |n| format!(", in {n}"));
+                format!("shows it on the timeline{inside}")
             } else {
                 format!("goes to {}", name(&[PlaceKind::Kernel]).unwrap_or_else(|| "the kernels".to_owned()))
             };
             if shows_remedies(app.session.size) {
-                format!("{open} {to}, {details} shows the evidence")
+                format!("{open} {to}; {details} shows the evidence")
             } else {
-                format!("{open} {to}, {details} shows the evidence. {action}")
+                format!("{open} {to}; {details} shows the evidence. {action}")
             }
         }
         overview::OverviewRow::Kernel(_) => format!("{open} goes to this kernel in the table"),

@@ -189,6 +189,20 @@ pub fn labelled() -> Vec<(String, bool, Option<First>)> {
         .collect()
 }
 
+/// Collectives alone do not tell if the late rank's GPU computes longer or its host launches late.
+#[test]
+fn a_rank_whose_work_was_not_recorded_has_no_cause() {
+    let digest = |name: &str| Digest::from_bytes(&std::fs::read(root().join(format!("fixtures/ranks/{name}.wsd"))).unwrap()).unwrap();
+    let mut all = vec![digest("busy_host_0"), digest("busy_host_1")];
+    let late = |all: &[Digest]| build_job(all).stragglers.iter().map(|s| (s.rank, s.why)).collect::<Vec<_>>();
+    assert_eq!(late(&all), [(1, Late::Host)]);
+    for digest in &mut all {
+        digest.kernel_time = 0;
+        digest.kernels.clear();
+    }
+    assert_eq!(late(&all), [(1, Late::Unknown)]);
+}
+
 /// Two ranks with a known cause, recorded by nsys and by `torch.profiler`.
 #[test]
 fn pairs_of_captures() {

@@ -211,7 +211,7 @@ fn the_path_from_the_verdict_to_the_command_in_six_runs() {
         let file = root().join(format!("fixtures/triage/{run}.sqlite.zst"));
         let mut s = Session::start(&[&file.display().to_string(), "--first", "overview"], (120, 40), &[]);
         s.wait("Where the time went");
-        s.wait("shows where on the timeline");
+        s.wait("shows it on the timeline");
         s.keys("\r");
         s.wait("In view");
         // A finding about a whole step leads to the step: its idle time is one key away.

@@ -62,7 +62,7 @@ pub fn add_findings(all: &[Digest], job: &mut Job) {
         judge_stragglers(all, job, span, total, &mut findings);
         if let Some((mut slow, ranks)) = slow_link(job, span) {
             // A slow link makes its ranks arrive late in all other collectives, so they are not stragglers.
-            if job.stragglers.iter().all(|s| s.why == Late::Host && ranks.contains(&s.rank)) {
+            if job.stragglers.iter().all(|s| s.why != Late::Compute && ranks.contains(&s.rank)) {
                 let late = findings.iter().map(|f| f.stake).fold(0.0, f64::max);
                 slow.stake = slow.stake.max(late);
                 findings.clear();
@@ -310,6 +310,11 @@ fn late_cause(all: &[Digest], job: &Job, row: usize, late: i64) -> LateCause {
         let text = if let Some(work) = work { format!("{text}: it launches {work}") } else { text };
         return LateCause { why: Late::Compute, more, text, does_more };
     }
+    // Without kernels other than the collectives, or without the host's calls, both may be late.
+    if all[member.digest].kernel_time == 0 || own.findings.iter().any(|f| f.id == Verdict::ShortCapture.id()) {
+        let text = "what it does before was not recorded".to_owned();
+        return LateCause { why: Late::Unknown, more, text, does_more: false };
+    }
     let not = [Verdict::GpuBound.id(), Verdict::CommBound.id(), Verdict::CommExposed.id()];
     let text = match own.findings.iter().find(|f| !not.contains(&f.id.as_str())) {
         Some(f) => format!("its host launches late ({})", f.id),
@@ -405,6 +410,9 @@ fn straggler_finding(all: &[Digest], job: &Job, (row, late): (usize, i64), cause
         Late::Compute => finding.with_actions(&[
             SAME_WORK,
             "If the work is the same, compare this GPU with the others: clocks, power limit, temperature, other processes (nvidia-smi -q -d PERFORMANCE,CLOCK).",
+        ]),
+        Late::Unknown => finding.with_actions(&[
+            "Record kernels and the host's calls of all ranks: whether this rank's GPU computes longer or its host launches late cannot be told from collectives alone.",
         ]),
         Late::Host => finding.with_actions(&[
             "Open this rank's report alone: its first finding says what its host does meanwhile.",

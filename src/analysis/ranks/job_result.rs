@@ -20,6 +20,8 @@ pub enum Late {
     Compute,
     /// The rank's host launches late.
     Host,
+    /// What the rank does meanwhile was not recorded.
+    Unknown,
 }
 
 impl Late {
@@ -27,6 +29,7 @@ impl Late {
         match self {
             Self::Compute => "compute",
             Self::Host => "host",
+            Self::Unknown => "unknown",
         }
     }
 }

@@ -92,9 +92,13 @@ pub fn columns<'t>() -> Vec<LineColumn<'t>> {
             r.holder.map_or(Value::Absent, Value::text)
         })
         .priority(4),
-        LineColumn::new("longest_ns", "longest", Unit::Ns, "the longest idle time in the function", |r| {
-            Value::Int(r.line.longest.1 - r.line.longest.0)
-        })
+        LineColumn::new(
+            "longest_ns",
+            "longest",
+            Unit::Ns,
+            "the longest idle time while the host was in the function, at most the function's own",
+            |r| Value::Int((r.line.longest.1 - r.line.longest.0).min(r.line.ns)),
+        )
         .priority(9),
         LineColumn::new("longest_start_ns", "at", Unit::Time, "its start", |r| Value::Int(r.line.longest.0)).only(MACHINE),
     ]

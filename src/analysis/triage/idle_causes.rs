@@ -9,7 +9,7 @@ use super::host_samples::Wait;
 use super::intervals::Intervals;
 pub use super::piece::Piece;
 use super::time_category::Cause;
-use crate::model::{CallKind, times_without_requests};
+use crate::model::{CallKind, Profile, times_without_requests};
 use rustc_hash::FxHashMap;
 
 /// Maximum launch latency, ns: a launch whose call ended at most this long before the device became idle may still have
@@ -37,6 +37,33 @@ pub struct Gaps<'a> {
     pub loaded: Vec<(u32, i64)>,
     /// Time during which a server had no requests.
     no_requests: Intervals,
+    /// Time during which a process captures or instantiates graphs, by process id.
+    capturing: FxHashMap<u32, Intervals>,
+}
+
+/// Time from the first call of a capture to its last one, and that of instantiations, by process id.
+fn capturing_times(profile: &Profile) -> FxHashMap<u32, Intervals> {
+    let named = |words: &[&str]| -> Vec<bool> { profile.calls.names.iter().map(|n| words.iter().any(|w| n.name.contains(w))).collect() };
+    let (begins, ends, builds) = (named(&["StreamBeginCapture"]), named(&["StreamEndCapture"]), named(&["GraphInstantiate"]));
+    let mut out: FxHashMap<u32, Vec<(i64, i64)>> = FxHashMap::default();
+    if !begins.contains(&true) && !builds.contains(&true) {
+        return FxHashMap::default();
+    }
+    let mut open: FxHashMap<(u32, u32), i64> = FxHashMap::default();
+    for row in 0..profile.calls.len() {
+        let name = profile.calls.name[row] as usize;
+        let is = |of: &[bool]| of.get(name).copied().unwrap_or_default();
+        let thread = profile.calls.thread_of(row);
+        let (start, end) = (profile.calls.start[row], profile.calls.start[row].saturating_add(profile.calls.duration[row]));
+        if is(&begins) {
+            open.entry(thread).or_insert(start);
+        } else if is(&ends) {
+            out.entry(thread.0).or_default().extend(open.remove(&thread).map(|began| (began, end)));
+        } else if is(&builds) {
+            out.entry(thread.0).or_default().push((start, end));
+        }
+    }
+    out.into_iter().map(|(pid, list)| (pid, list.into_iter().collect())).collect()
 }
 
 /// Context for classifying a thread's time during a gap.
@@ -56,6 +83,7 @@ impl<'a> Gaps<'a> {
             last: vec![None; ops.units.len()],
             firsts: Firsts::from_profile(ops.profile()),
             loaded: Vec::new(),
+            capturing: capturing_times(ops.profile()),
             no_requests: times_without_requests(&ops.profile().server).into_iter().collect(),
         }
     }
@@ -120,7 +148,15 @@ impl<'a> Gaps<'a> {
             return;
         }
         if gap.next.is_none() {
-            out.push(whole(Cause::Ended, None));
+            // What is captured is not launched on the device.
+            let pid = self.ops.units.get(gap.unit).and_then(|u| u.pid);
+            let mut at = gap.start;
+            for (start, end) in pid.and_then(|pid| self.capturing.get(&pid)).into_iter().flat_map(|c| c.clipped_to(gap.start, gap.end)) {
+                out.extend((at < start).then_some(Piece { start: at, end: start, ..whole(Cause::Ended, None) }));
+                out.push(Piece { start, end, at: start, ..whole(Cause::Graph, None) });
+                at = end;
+            }
+            out.extend((at < gap.end).then_some(Piece { start: at, ..whole(Cause::Ended, None) }));
             return;
         }
         let Some((op, call)) = gap.next.and_then(|op| Some((op, self.ops.find_call(&op)?))) else {
@@ -310,5 +346,31 @@ impl Look<'_> {
                 (piece.cause, piece.between) = (Cause::Compile, piece.end - piece.start);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{CallName, Nanos, Source};
+
+    #[test]
+    fn captures_last_from_their_first_call_to_their_last_one() {
+        let mut profile = Profile::new(Source::default());
+        assert!(capturing_times(&profile).is_empty());
+        profile.calls.names = ["hipStreamBeginCapture", "hipStreamEndCapture", "hipGraphInstantiateWithFlags", "hipLaunchKernel"]
+            .map(|name| CallName::new(name.into(), 4, Nanos(20)))
+            .to_vec();
+        profile.calls.threads = vec![(7, 1), (7, 2), (8, 1)];
+        // A launch, a capture with an instantiation after it, one that does not end, and another process.
+        for (name, thread, start) in [(3, 0, 10), (0, 0, 100), (3, 0, 150), (0, 1, 160), (1, 0, 200), (2, 0, 300), (2, 2, 400)] {
+            profile.calls.start.push(start);
+            profile.calls.duration.push(5);
+            profile.calls.name.push(name);
+            profile.calls.thread.push(thread);
+        }
+        let found = capturing_times(&profile);
+        let of = |pid: u32| found[&pid].as_slice().to_vec();
+        assert_eq!((of(7), of(8)), (vec![(100, 205), (300, 305)], vec![(400, 405)]));
     }
 }

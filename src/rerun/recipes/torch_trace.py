@@ -55,8 +55,12 @@ class Tracer:
     def timer(self, seconds):
         def ring():
             time.sleep(seconds)
-            if MAIN.is_alive() and self.state in ("ready", "tracing"):
+            # A signal that arrives just before a call that waits is handled only after that call: ring again, ever more rarely.
+            due, pause = self.state, 0.1
+            while MAIN.is_alive() and self.state == due and due in ("ready", "tracing"):
                 signal.pthread_kill(MAIN.ident, self.signal)
+                time.sleep(pause)
+                pause *= 2
 
         threading.Thread(target=ring, name="warpscope-timer", daemon=True).start()
 

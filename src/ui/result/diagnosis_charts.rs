@@ -28,6 +28,8 @@ pub const ABOVE: u16 = 27;
 pub const BESIDE: u16 = 160;
 /// Maximum number of units to draw.
 const UNITS: usize = 7;
+/// Largest saving that is stated in whole percent.
+const MOST_SAVED: f64 = 0.99;
 /// Number of rows for two charts side by side.
 const ROWS: u16 = 9;
 /// Number of rows for the memory chart, and for a panel that reports missing data.
@@ -163,7 +165,9 @@ fn draw_verdict(frame: &mut Frame<'_>, area: Rect, (app, screen): (&App, &Result
         spans.push(Span::styled(align_right(&time(1.0), 10), theme.style(Role::Title)));
         out.push(Line::from(spans));
         // The bar extends from the best to the worst expected time.
-        let (best, worst) = (1.0 - most, if hint.details.gain.expected.is_some() { 1.0 - least } else { 1.0 - most });
+        // Savings are rounded down to a percent, and the times agree with them.
+        let most = most.min(MOST_SAVED);
+        let (best, worst) = (1.0 - most, if hint.details.gain.expected.is_some() { 1.0 - least.min(most) } else { 1.0 - most });
         let both = if worst - best < 0.01 { time(best) } else { format!("{} to {}", time(best), time(worst)) };
         let wide = wide.saturating_sub(display_width(&both).saturating_sub(9));
         let mut spans = vec![Span::styled(align_left(word, WORD), theme.style(Role::Dim))];

@@ -225,7 +225,13 @@ pub fn workload_imbalance(case: &Case<'_>) -> Option<Hint> {
                 }),
                 case.metric_evidence("waves_per_sm", None),
             ])
-            .with_actions(if balanced {
+            .with_actions(if many && spread.is_none_or(|s| s >= 0.8) {
+                // A free slot is filled with the next block, so that the length of blocks evens out.
+                &[
+                    "let each block do more (several elements a thread, fewer blocks): blocks that end as fast as an SM starts new ones leave their slots empty in between",
+                    "if blocks are long: give the warps of a block the same work, or make blocks smaller, so that fewer warps wait for the longest one of their block",
+                ]
+            } else if balanced {
                 &[
                     "the SMs are equally busy, so give the warps of a block the same work: those that end first leave their slots empty until the block ends",
                     "make blocks smaller, so that fewer warps wait for the longest one of their block",

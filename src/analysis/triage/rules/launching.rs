@@ -43,6 +43,9 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
     let k = &case.kernels;
     let launched = k.launches.max(1) as f64;
     let rate = launched / case.length() as f64 * 1e9;
+    // The idle time is a mean of the GPUs, so the rate is, too.
+    let devices = case.devices.len().max(1);
+    let whose = if devices > 1 { "for each GPU, the host" } else { "the host" };
     let at_once = k.began_within(AT_ONCE_NS);
     let graphs = k.in_graphs.0 > 0;
     let each = idle as f64 / launched;
@@ -60,9 +63,9 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
         Verdict::LaunchBound,
         share,
         format!(
-            "the host cannot launch as fast as the GPU works{at}: idle for {} of {base} while the host makes {} launch calls per second, {} of idle time for each{part}{}",
+            "the host cannot launch as fast as the GPU works{at}: idle for {} of {base} while {whose} makes {} launch calls per second, {} of idle time for each{part}{}",
             format_share(share),
-            units::format_grouped(rate.round() as i64),
+            units::format_grouped((rate / devices as f64).round() as i64),
             format_ns(each),
             launcher.map_or_else(String::new, |line| name_launcher(case, line))
         ),
