@@ -327,23 +327,33 @@ fn gain_text(h: &Hint) -> String {
     }
 }
 
-/// Puts a hint into words.
-pub fn hint_text(h: &Hint) -> FindingText {
-    let evidence = |e: &Evidence| EvidenceText {
+/// Puts the evidence for a hint into words, with the source of its threshold.
+fn evidence_with_source(e: &Evidence) -> EvidenceText {
+    let source = e.threshold.map_or("", |t| t.source);
+    let text = evidence_text(e);
+    let with_source = !text.threshold.is_empty() && !source.is_empty();
+    let threshold = if with_source { format!("{}: {source}", text.threshold) } else { text.threshold };
+    EvidenceText { threshold, ..text }
+}
+
+/// Puts the evidence for a hint into words.
+pub fn evidence_text(e: &Evidence) -> EvidenceText {
+    EvidenceText {
         name: e.name.clone(),
         value: format_value(e),
-        threshold: e
-            .threshold
-            .and_then(|t| Some((format_threshold(e)?, t.source)))
-            .map_or_else(String::new, |(bound, source)| if source.is_empty() { bound } else { format!("{bound}: {source}") }),
+        threshold: e.threshold.and_then(|_| format_threshold(e)).unwrap_or_default(),
         metric: e.metric.clone(),
-    };
+    }
+}
+
+/// Puts a hint into words.
+pub fn hint_text(h: &Hint) -> FindingText {
     FindingText {
         id: h.id.id(),
         headline: h.headline.clone(),
         rating: format!("{}, {}, {}", h.severity.as_str(), h.sure.as_str(), h.gain_text()),
         is_problem: h.severity > Severity::Healthy,
-        evidence: h.evidence.iter().map(evidence).collect(),
+        evidence: h.evidence.iter().map(evidence_with_source).collect(),
         consequences: h.effects.iter().map(|(id, headline)| format!("{}: {headline}", id.id())).collect(),
         actions: h.actions.clone(),
         ..FindingText::default()

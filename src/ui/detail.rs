@@ -14,7 +14,7 @@ use crate::app::screens::Kind;
 use crate::app::{ActionId, App, LaunchesScreen, OverlayKind, Page, Report};
 use crate::model::terms::Terms;
 use crate::model::text::escape_unsafe;
-use crate::model::{Kernel, KernelId, Nanos, Profile, units};
+use crate::model::{Device, Kernel, KernelId, Nanos, Profile, units};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -226,15 +226,23 @@ impl Lines<'_> {
         self.push_pair(word, value, self.theme.style(Role::Text));
     }
 
-    /// Adds a value and the number of launches that have it.
+    /// Adds a value and the number of launches that have it. A value of several parts is wrapped between them.
     fn push_counted(&mut self, value: &str, n: u64) {
         let n = units::format_grouped(n);
         let room = self.columns.saturating_sub(n.len() + 2);
-        let text = super::text::align_left(&crate::analysis::labels::cut_middle(value, room), room);
-        self.out.push(Line::from(vec![
-            Span::styled(text, self.theme.style(Role::Text)),
-            Span::styled(format!("  {n}"), self.theme.style(Role::Dim)),
-        ]));
+        let mut lines: Vec<String> = Vec::new();
+        for part in value.split(" · ") {
+            match lines.last_mut().map(|line| (format!("{line} · {part}"), line)) {
+                Some((both, line)) if crate::analysis::labels::display_width(&both) <= room => *line = both,
+                _ => lines.push(if lines.is_empty() { part.to_owned() } else { format!("  {part}") }),
+            }
+        }
+        for (at, line) in lines.into_iter().enumerate() {
+            let text = super::text::align_left(&crate::analysis::labels::cut_middle(&line, room), room);
+            let mut spans = vec![Span::styled(text, self.theme.style(Role::Text))];
+            spans.extend((at == 0).then(|| Span::styled(format!("  {n}"), self.theme.style(Role::Dim))));
+            self.out.push(Line::from(spans));
+        }
     }
 
     fn push_rest_count(&mut self, n: usize) {
@@ -299,7 +307,8 @@ fn group_lines(out: &mut Lines<'_>, report: &Report, profile: &Profile, detail: 
         out.push_plain_pair(
             "devices",
             &list(&detail.devices, &|d| {
-                profile.devices.get(d as usize).map_or_else(|| d.to_string(), |d| format!("{} {}", d.id, escape_unsafe(&d.short_name())))
+                let named = |d: &Device| d.name.as_ref().map(|_| format!("{} {}", d.id, escape_unsafe(&d.short_name())));
+                profile.devices.get(d as usize).map_or_else(|| d.to_string(), |d| named(d).unwrap_or_else(|| d.id.to_string()))
             }),
         );
     }
@@ -384,11 +393,18 @@ fn one_launch(out: &mut Lines<'_>, report: &Report, profile: &Profile, row: usiz
         }
     }
     if let Some(place) = place {
-        let number = |n: Option<u32>| n.map_or_else(|| "?".to_owned(), |n| n.to_string());
-        let device =
-            profile.device_of(place).map_or_else(|| number(place.ordinal), |d| format!("{} {}", d.id, escape_unsafe(&d.short_name())));
-        out.push_plain_pair("where", &format!("stream {}, context {}, GPU {device}", number(place.stream), number(place.context)));
-        out.push_plain_pair("process", &format!("pid {}, thread {}", number(place.pid), number(place.thread)));
+        // AMD's reports have no contexts, and not all have the GPU's name.
+        let number = |word: &str, n: Option<u32>| n.map(|n| format!("{word} {n}"));
+        let named = |d: &Device| d.name.as_ref().map(|_| format!("GPU {} {}", d.id, escape_unsafe(&d.short_name())));
+        let device = profile.device_of(place).map(|d| named(d).unwrap_or_else(|| format!("GPU {}", d.id)));
+        let ran = [number("stream", place.stream), number("context", place.context), device.or_else(|| number("GPU", place.ordinal))];
+        let called = [number("pid", place.pid), number("thread", place.thread)];
+        for (word, parts) in [("where", &ran[..]), ("process", &called)] {
+            let known: Vec<&str> = parts.iter().filter_map(Option::as_deref).collect();
+            if !known.is_empty() {
+                out.push_plain_pair(word, &known.join(", "));
+            }
+        }
     }
     if let Some(node) = launches.graph_node(row) {
         out.push_plain_pair("graph", &format!("node {node}"));

@@ -85,8 +85,8 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                     }
                     // Several reports with collectives are probably ranks of one job.
                     (ActionId::Ranks, KeyScope::Overview | KeyScope::Kernels | KeyScope::Timeline) => {
-                        let talks = |r: &&Report| r.whole_triage().is_some_and(|t| t.devices.iter().any(|d| d.collectives > 0));
-                        app.session.reports.iter().filter(talks).count() > 1
+                        let talking = |r: &Report| r.whole_triage().map_or(0, |t| t.talking_devices());
+                        app.session.reports.iter().map(talking).sum::<usize>() > 1
                     }
                     (
                         ActionId::Open

@@ -21,6 +21,8 @@ use crate::app::session::lead::Lead;
 use crate::app::{ActionId, App, Mouse, OverviewScreen, Report};
 use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, units};
+use crate::report;
+use crate::report::finding_text::EvidenceText;
 use crate::report::triage as say;
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -301,6 +303,8 @@ fn kernel_details(
     if let Some(hint) = row.and_then(|r| report.diagnosed.get(&r)) {
         out.push(Line::default());
         out.extend(text(&format!("{}: {}", hint.id.id(), hint.headline)));
+        let evidence: Vec<EvidenceText> = hint.advice.evidence.iter().map(report::hints::evidence_text).collect();
+        put_advice(&mut out, (&hint.advice.actions, &evidence), columns, theme);
     }
     out.push(Line::default());
     let key = |id| app.session.key_label(id);
@@ -571,6 +575,44 @@ fn kernel_lines(
     }
 }
 
+/// Adds wrapped text after a label.
+fn put_text(out: &mut Vec<Line<'static>>, (first, label): (&str, Style), (what, style): (&str, Style), columns: usize) {
+    let indent = display_width(first);
+    for (i, line) in wrap_text(&escape_unsafe(what), columns.saturating_sub(indent).max(20)).into_iter().enumerate() {
+        let lead = if i == 0 { first.to_owned() } else { " ".repeat(indent) };
+        out.push(Line::from(vec![Span::styled(lead, label), Span::styled(line, style)]));
+    }
+}
+
+fn put_head(out: &mut Vec<Line<'static>>, word: &'static str, theme: &Theme) {
+    if !out.is_empty() {
+        out.push(Line::default());
+    }
+    out.push(Line::styled(word, theme.style(Role::Head)));
+}
+
+/// Adds the remedies and the values of a finding about the run or a kernel.
+fn put_advice(out: &mut Vec<Line<'static>>, (actions, evidence): (&[String], &[EvidenceText]), columns: usize, theme: &Theme) {
+    let (text, dim) = (theme.style(Role::Text), theme.style(Role::Dim));
+    put_head(out, "What to do", theme);
+    for (n, action) in (1..).zip(actions) {
+        put_text(out, (&format!("{n} "), dim), (action, text), columns);
+    }
+    if !evidence.is_empty() {
+        put_head(out, "Evidence", theme);
+        let values = evidence.iter().map(|e| display_width(&e.value)).max().unwrap_or(0).max(11);
+        for e in evidence {
+            let than = if e.threshold.is_empty() { String::new() } else { format!("  ({})", e.threshold) };
+            let name = columns.saturating_sub(values + 1 + display_width(&than)).min(58);
+            out.push(Line::from(vec![
+                Span::styled(align_left(&cut_end(&escape_unsafe(&e.name), name), name), dim),
+                Span::styled(align_right(&e.value, values), theme.style(Role::Title)),
+                Span::styled(than, dim),
+            ]));
+        }
+    }
+}
+
 /// Complete description of a finding: values, places, remedies, and how to confirm it.
 pub fn detail_lines(
     finding: &Finding,
@@ -588,39 +630,13 @@ pub fn detail_lines(
     }
     let mut out: Vec<Line<'static>> = Vec::new();
     let (text, dim) = (theme.style(Role::Text), theme.style(Role::Dim));
-    let put = |out: &mut Vec<Line<'static>>, first: &str, style: Style, what: &str| {
-        let indent = display_width(first);
-        for (i, line) in wrap_text(&escape_unsafe(what), columns.saturating_sub(indent).max(20)).into_iter().enumerate() {
-            let lead = if i == 0 { first.to_owned() } else { " ".repeat(indent) };
-            out.push(Line::from(vec![Span::styled(lead, dim), Span::styled(line, style)]));
-        }
-    };
-    let head = |out: &mut Vec<Line<'static>>, word: &'static str| {
-        if !out.is_empty() {
-            out.push(Line::default());
-        }
-        out.push(Line::styled(word, theme.style(Role::Head)));
-    };
+    let put = |out: &mut Vec<Line<'static>>, first: &str, style: Style, what: &str| put_text(out, (first, dim), (what, style), columns);
+    let head = |out: &mut Vec<Line<'static>>, word: &'static str| put_head(out, word, theme);
     put(&mut out, "", text, &f.headline);
     if !finding.bound.is_empty() {
         put(&mut out, "upper bound: ", dim, &finding.bound);
     }
-    head(&mut out, "What to do");
-    for (n, action) in (1..).zip(&f.actions) {
-        put(&mut out, &format!("{n} "), text, action);
-    }
-    if !f.evidence.is_empty() {
-        head(&mut out, "Evidence");
-        for e in &f.evidence {
-            let than = if e.threshold.is_empty() { String::new() } else { format!("  ({})", e.threshold) };
-            let name = columns.saturating_sub(12 + display_width(&than)).min(58);
-            out.push(Line::from(vec![
-                Span::styled(align_left(&cut_end(&escape_unsafe(&e.name), name), name), dim),
-                Span::styled(align_right(&e.value, 11), theme.style(Role::Title)),
-                Span::styled(than, dim),
-            ]));
-        }
-    }
+    put_advice(&mut out, (&f.actions, &f.evidence), columns, theme);
     if !f.places.is_empty() {
         head(&mut out, "Where");
         for p in &f.places {

@@ -7,6 +7,7 @@ use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, fit_parts, part, wrap_text};
 use super::view::View;
+use super::widgets::finding_glyph;
 use super::widgets::stacked_bar::{Share, share_legend, stacked_bar};
 use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, cut_middle};
@@ -90,10 +91,10 @@ fn job_verdict(job: &Job) -> (String, Role) {
             let why = why.split(", ").next().unwrap_or_default().trim_end_matches(" than the others");
             (
                 format!("rank {} delays the others, up to {:.0}% of the judged time: {why}", job.stragglers[0].rank, f.gain_percent()),
-                Role::Warn,
+                finding_glyph(f).1,
             )
         }
-        Some(f) => (f.headline.clone(), Role::Warn),
+        Some(f) => (f.headline.clone(), finding_glyph(f).1),
         None => (job.nothing_found(), if job.unknown_because().is_some() { Role::Dim } else { Role::Good }),
     }
 }

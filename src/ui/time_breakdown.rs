@@ -70,20 +70,19 @@ fn stacked_spans(shares: &[(TimeCategory, f64)], columns: usize, theme: &Theme) 
         let percent = units::format_whole_percent(share * 100.0);
         let text = [format!(" {} {percent} ", part.short_label()), format!(" {percent} ")].into_iter().find(|t| display_width(t) <= wide);
         let style = theme.style(Role::Part(*part));
-        spans.extend(filled_spans(text.unwrap_or_default(), wide, style, at));
+        spans.push(filled_span(&text.unwrap_or_default(), wide, (style, part.letter()), at));
     }
     spans
 }
 
-/// Text on a colored background; without colors, the backgrounds alternate.
-fn filled_spans(text: String, columns: usize, style: Style, at: usize) -> Vec<Span<'static>> {
-    let blank = columns - display_width(&text).min(columns);
-    let plain = style.fg.is_none();
-    if plain && at % 2 == 1 {
-        // Draw a shade to distinguish the part from its reversed neighbors.
-        return vec![Span::styled(text, style), Span::styled("░".repeat(blank), style)];
+/// Text on a colored background; without colors, the rest is filled with the part's letter, on alternating backgrounds.
+fn filled_span(text: &str, columns: usize, (style, letter): (Style, &str), at: usize) -> Span<'static> {
+    let rest = columns - display_width(text).min(columns);
+    match (style.fg.is_none(), at % 2 == 1) {
+        (true, true) => Span::styled(format!("{text}{}", letter.repeat(rest)), style),
+        (true, false) => Span::styled(format!("{text}{}", letter.repeat(rest)), style.add_modifier(Modifier::REVERSED)),
+        (false, _) => Span::styled(format!("{text}{}", " ".repeat(rest)), style.add_modifier(Modifier::REVERSED)),
     }
-    vec![Span::styled(format!("{text}{}", " ".repeat(blank)), style.add_modifier(Modifier::REVERSED))]
 }
 
 const LEGEND: usize = 37;

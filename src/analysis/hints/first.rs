@@ -2,9 +2,11 @@
 
 use super::amd::{self, Amd};
 use super::diagnosed_kernel::of_amd;
+use super::hint::Evidence;
 use super::{Diagnosis, Facts, Hint, Severity, diagnose};
 use crate::model::Metrics;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// First hint on a result.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +18,14 @@ pub struct FirstHint {
     /// Minimum and maximum gain from the recommended change, as shares of the kernel's time; `None` if the kernel is
     /// healthy.
     pub gain: Option<(f64, f64)>,
+    pub advice: Arc<Advice>,
+}
+
+/// Remedies and values of a hint.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Advice {
+    pub actions: Vec<String>,
+    pub evidence: Vec<Evidence>,
 }
 
 impl From<&Hint> for FirstHint {
@@ -25,6 +35,7 @@ impl From<&Hint> for FirstHint {
             severity: hint.severity,
             gain: (hint.severity > Severity::Healthy).then(|| hint.gain_range()),
             headline: hint.headline.clone(),
+            advice: Arc::new(Advice { actions: hint.actions.clone(), evidence: hint.evidence.clone() }),
         }
     }
 }

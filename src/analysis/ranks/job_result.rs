@@ -20,7 +20,7 @@ pub enum Late {
     Compute,
     /// The rank's host launches late.
     Host,
-    /// What the rank does meanwhile was not recorded.
+    /// The rank's own work was not recorded.
     Unknown,
 }
 

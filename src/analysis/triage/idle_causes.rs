@@ -148,7 +148,7 @@ impl<'a> Gaps<'a> {
             return;
         }
         if gap.next.is_none() {
-            // What is captured is not launched on the device.
+            // Captured launches do not run on the device.
             let pid = self.ops.units.get(gap.unit).and_then(|u| u.pid);
             let mut at = gap.start;
             for (start, end) in pid.and_then(|pid| self.capturing.get(&pid)).into_iter().flat_map(|c| c.clipped_to(gap.start, gap.end)) {

@@ -39,8 +39,8 @@ pub fn is_file_call(name: &str) -> bool {
     FILES.iter().any(|f| name.starts_with(f))
 }
 
-/// OS runtime calls of the launching threads in idle time with a cause, longest total first. Only the longest idle
-/// intervals are examined, of those the ones that are `wanted`; all account for nearly all of the time.
+/// OS runtime calls of the launching threads in idle time with a cause, longest total first. Only the longest of the idle
+/// intervals that are `wanted` are examined; they account for nearly all of the time.
 pub fn os_calls_in(case: &RunContext<'_>, cause: Cause, wanted: impl Fn(&Piece) -> bool) -> Vec<(String, Place)> {
     let os = &case.profile.os_calls;
     let Some(pieces) = case.pieces.get(&cause).filter(|_| !os.start.is_empty()) else { return Vec::new() };

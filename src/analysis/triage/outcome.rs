@@ -183,6 +183,11 @@ pub struct Triage {
 }
 
 impl Triage {
+    /// Number of devices that run collectives: each is probably a rank.
+    pub fn talking_devices(&self) -> usize {
+        self.devices.iter().filter(|d| d.collectives > 0).count()
+    }
+
     /// Returns the first finding.
     pub fn verdict(&self) -> Option<&Finding> {
         self.findings.first()

@@ -21,8 +21,8 @@ const EXPLAINED: f64 = 0.7;
 const FEW: f64 = 0.25;
 /// Maximum share of the slow steps' extra time that a single step may account for; beyond it, the step is an accident.
 const MOSTLY_ONE: f64 = 0.6;
-/// Ratio of the extra time to the time in calls for files up to which the program is taken to write files then, and of
-/// the time in all calls to that in one of them up to which the one is named.
+/// Reciprocal of the share from which calls are mentioned: those for files, of the extra time, and a single one, of the
+/// time in all calls.
 const PART: f64 = 10.0;
 /// Number of OS calls that the finding names.
 const NAMED_CALLS: usize = 3;

@@ -60,9 +60,12 @@ fn request(session: &Session, members: Vec<RankMember>) -> Vec<Effect> {
     vec![Effect::Work(Box::new(Work::on_whole(report, generation, profile, JobRequest::Ranks(members))))]
 }
 
-/// Requests the analysis for the overviews of several reports that are open together.
+/// Requests the analysis for the overviews of several reports that are open together, or of one that holds several
+/// ranks.
 pub fn request_for_overviews(session: &Session) -> Vec<Effect> {
-    members(session).filter(|m| m.len() > 1).map_or_else(Vec::new, |m| request(session, m))
+    let talking = |m: &RankMember| m.triage.as_ref().map_or(0, |t| t.talking_devices());
+    let several = |all: &Vec<RankMember>| all.len() > 1 || all.iter().map(talking).sum::<usize>() > 1;
+    members(session).filter(several).map_or_else(Vec::new, |m| request(session, m))
 }
 
 /// Returns the longest kernel between two times, leaving out collectives, which wait for other ranks.
