@@ -149,7 +149,7 @@ fn control_line(app: &App, screen: &RangesScreen, theme: &Theme, columns: usize)
         let text = format!(
             "inside: {}, most of it {}",
             units::format_count(kernels.len(), "kernel"),
-            cut_end(&escape_unsafe(&readable_name(k)), 40)
+            cut_end(&escape_unsafe(&readable_name(k)), (columns / 3).max(40))
         );
         parts.push(part(4, vec![Span::styled(text, dim)]));
     }

@@ -1,7 +1,7 @@
 //! Highlight of the selected row that preserves the colors of its content.
 
 use super::super::{Role, Theme};
-use ratatui::buffer::Buffer;
+use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
@@ -10,7 +10,8 @@ const BLOCKS: std::ops::RangeInclusive<char> = '▀'..='▟';
 
 /// Marks whose color is their meaning, in contrast to text in the same color.
 const MARKS: [&str; 8] = ["▲", "△", "▼", "✓", "✗", "●", "○", "◆"];
-/// Minimum length of a run of one letter for the letters around it to be a bar rather than a word.
+/// Minimum length of a run of one letter for the letters around it to be a bar rather than a word, and of blanks for them
+/// to be an empty bar.
 const RUN: usize = 3;
 
 /// Cells of a row that belong to a bar: block elements, the empty rest of a bar, and letters that stand for parts of it.
@@ -18,8 +19,18 @@ fn find_bars(buffer: &Buffer, area: Rect, theme: &Theme) -> Vec<bool> {
     let empty = theme.style(Role::BarEmpty).add_modifier;
     let cells: Vec<_> = area.positions().filter_map(|p| buffer.cell(p)).collect();
     let drawn = |symbol: &str| symbol.chars().next().is_some_and(|c| BLOCKS.contains(&c));
-    let mut out: Vec<bool> =
-        cells.iter().map(|c| drawn(c.symbol()) || (c.symbol() == " " && !empty.is_empty() && c.modifier.contains(empty))).collect();
+    let mut out: Vec<bool> = cells.iter().map(|c| drawn(c.symbol())).collect();
+    // Single blanks around faint text have the style of an empty bar, too.
+    let is_empty = |c: &&Cell| c.symbol() == " " && !empty.is_empty() && c.modifier.contains(empty);
+    let mut at = 0;
+    while at < cells.len() {
+        let blanks = cells[at..].iter().copied().take_while(is_empty).count();
+        let beside = |at: Option<usize>| at.and_then(|at| out.get(at)).copied().unwrap_or_default();
+        if blanks >= RUN || beside(at.checked_sub(1)) || beside(Some(at + blanks)) {
+            out[at..at + blanks].fill(true);
+        }
+        at += blanks.max(1);
+    }
     // The empty part of a bar must differ from its filled part.
     for at in 1..cells.len() {
         let blank = cells.get(at).is_some_and(|c| c.symbol() == " ");
@@ -113,6 +124,8 @@ mod tests {
         let reversed =
             |b: &Buffer| -> String { b.content.iter().map(|c| if c.modifier.contains(Modifier::REVERSED) { 'r' } else { '.' }).collect() };
         assert_eq!(reversed(&draw(&theme, spans)), "rr...........rrrr");
+        let numbered = vec![Span::styled(" 1 ", theme.style(Role::Faint)), Span::raw("cause")];
+        assert_eq!(reversed(&draw(&theme, numbered)), "r".repeat(8));
         let mut spans = vec![Span::raw("-40.7% ")];
         spans.extend(crate::ui::widgets::change_bar(-0.5, 9, theme.style(Role::Bar), &theme));
         assert_eq!(reversed(&draw(&theme, spans)), "rrrrrrr.........");
