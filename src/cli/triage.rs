@@ -107,17 +107,18 @@ pub fn print_triage(args: &TriageArgs, nsys: Option<&Path>) -> Result<(), Failur
         if scope.windows.is_empty() {
             found.take_memory(memory::summarize_findings(&profile, args.device, &Cancel::default()));
         }
-        if args.device.is_some() {
+        // Without collectives, there are no ranks to compare.
+        whole.push(if args.device.is_some() && triage::device_ops::find_collectives(&profile).contains(&true) {
             let windows = args.scope.to_windows(&profile, &shown.to_string(), None)?;
-            whole.extend(triage::triage_profile(&profile, &Scope { windows, device: None, flops: args.flops }, &Cancel::default()));
-        }
+            triage::triage_profile(&profile, &Scope { windows, device: None, flops: args.flops }, &Cancel::default())
+        } else {
+            None
+        });
         judged.push((profile, found));
     }
     let shown: Vec<report::triage::Judged<'_>> = judged.iter().map(|(p, t)| (p, t)).collect();
-    let of_ranks: Vec<report::triage::Judged<'_>> = match args.device {
-        Some(_) => judged.iter().map(|(p, _)| p).zip(&whole).collect(),
-        None => shown.clone(),
-    };
+    let of_ranks: Vec<report::triage::Judged<'_>> =
+        shown.iter().zip(&whole).map(|(&(p, t), whole)| (p, whole.as_ref().unwrap_or(t))).collect();
     let ranks = super::ranks::of_reports(&of_ranks);
     let ranks = ranks.as_ref().map(|(digests, reports, job)| Together { job, digests, reports });
     print::to_stdout(|out| match print::page_format(args.format) {

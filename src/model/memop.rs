@@ -126,6 +126,11 @@ impl MemOps {
         self.call.push(op.call.unwrap_or(NONE));
     }
 
+    /// Number of operations that start before a time; the operations must be sorted.
+    pub fn count_before(&self, time: i64) -> usize {
+        self.start.partition_point(|&start| start < time)
+    }
+
     pub fn get(&self, row: usize) -> Option<MemOp> {
         let some = |v: u32| (v != NONE).then_some(v);
         let bytes = *self.bytes.get(row)?;

@@ -43,8 +43,8 @@ pub struct Gaps<'a> {
 
 /// Time from the first call of a capture to its last one, and that of instantiations, by process id.
 fn capturing_times(profile: &Profile) -> FxHashMap<u32, Intervals> {
-    let named = |words: &[&str]| -> Vec<bool> { profile.calls.names.iter().map(|n| words.iter().any(|w| n.name.contains(w))).collect() };
-    let (begins, ends, builds) = (named(&["StreamBeginCapture"]), named(&["StreamEndCapture"]), named(&["GraphInstantiate"]));
+    let named = |word: &str| -> Vec<bool> { profile.calls.names.iter().map(|n| n.name.contains(word)).collect() };
+    let (begins, ends, builds) = (named("StreamBeginCapture"), named("StreamEndCapture"), named("GraphInstantiate"));
     let mut out: FxHashMap<u32, Vec<(i64, i64)>> = FxHashMap::default();
     if !begins.contains(&true) && !builds.contains(&true) {
         return FxHashMap::default();

@@ -72,9 +72,14 @@ impl Session {
         self.straggler_of(self.active)
     }
 
-    /// Reports with which the active one can be compared. The counters of its own file are none.
+    /// The active report, or the timeline from whose file its counters are.
+    pub fn active_run(&self) -> usize {
+        self.reports.get(self.active).and_then(|r| r.part_of).unwrap_or(self.active)
+    }
+
+    /// Reports with which the active run can be compared. The counters of its own file are none.
     pub fn baselines(&self) -> Vec<usize> {
-        let own = self.reports.get(self.active).and_then(|r| r.part_of).unwrap_or(self.active);
+        let own = self.active_run();
         (0..self.reports.len()).filter(|&i| i != own && self.reports[i].part_of.is_none()).collect()
     }
 

@@ -166,6 +166,9 @@ fn occupancy_gap(case: &Case<'_>) -> Option<f64> {
     Some(case.facts.get("theoretical_occupancy")? - case.facts.get("achieved_occupancy")?)
 }
 
+/// Ratio of the least busy SM's cycles to the busiest one's below which the SMs have unequal work.
+const UNEQUAL: f64 = 0.8;
+
 /// Rule for `workload-imbalance`.
 pub fn workload_imbalance(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
@@ -189,7 +192,7 @@ pub fn workload_imbalance(case: &Case<'_>) -> Option<Hint> {
     // The SMs have equally much to do, so it is the warps of each block that do not.
     let balanced = spread.is_some_and(|s| s >= BALANCED) && f.active_share().is_some_and(|a| a >= BALANCED);
     let sms = spread
-        .filter(|s| *s < 0.8 && *s > 0.0)
+        .filter(|s| *s < UNEQUAL && *s > 0.0)
         .map_or_else(String::new, |s| format!("; the least busy SM worked {} as long as the busiest", format_share(s)));
     // Cite the same figures in the headline as in the evidence.
     let headline = match f.share("achieved_occupancy").zip(f.share("theoretical_occupancy")) {
@@ -202,7 +205,7 @@ pub fn workload_imbalance(case: &Case<'_>) -> Option<Hint> {
     };
     let sure = if many || waves.is_none() || f.active_share().is_none() {
         Sure::Possible
-    } else if spread.is_some_and(|s| s < 0.8) || stake >= 0.3 {
+    } else if spread.is_some_and(|s| s < UNEQUAL) || stake >= 0.3 {
         Sure::Certain
     } else {
         Sure::Likely
@@ -225,7 +228,7 @@ pub fn workload_imbalance(case: &Case<'_>) -> Option<Hint> {
                 }),
                 case.metric_evidence("waves_per_sm", None),
             ])
-            .with_actions(if many && spread.is_none_or(|s| s >= 0.8) {
+            .with_actions(if many && spread.is_none_or(|s| s >= UNEQUAL) {
                 // A free slot is filled with the next block, so that the length of blocks evens out.
                 &[
                     "let each block do more (several elements a thread, fewer blocks): blocks that end as fast as an SM starts new ones leave their slots empty in between",

@@ -53,7 +53,7 @@ impl DiffScreen {
 
     /// Lets the user choose a report to compare with, if there are several others.
     pub fn ask_baseline(session: &Session) -> Response {
-        let active = session.reports.get(session.active).and_then(|r| r.part_of).unwrap_or(session.active);
+        let active = session.active_run();
         let others = session.baselines();
         match others[..] {
             [] => {

@@ -17,7 +17,7 @@ use crate::report::document::Renderer;
 use std::sync::Arc;
 
 /// Number of operations around the start of a place among which its copy is looked for.
-const NEAR: u32 = 64;
+const NEAR: usize = 64;
 /// Share of a place from which a finding is about all of it.
 const WHOLE: f64 = 0.9;
 /// Maximum number of listed kernels.
@@ -90,18 +90,12 @@ fn named_copy(profile: &Profile, finding: &Finding, (start, end): (i64, i64)) ->
         return None;
     }
     let memops = &profile.memops;
-    let of = |row: u32| memops.get(row as usize).map(|m| (m.start.0, m.start.0 + m.duration.0, m.kind));
-    // Operations are sorted by their start.
-    let rows = u32::try_from(memops.len()).ok()?;
-    let (mut first, mut past) = (0, rows);
-    while first < past {
-        let middle = first.midpoint(past);
-        if of(middle)?.0 < start { first = middle + 1 } else { past = middle }
-    }
-    let near = (first.saturating_sub(NEAR)..rows.min(first + NEAR)).filter_map(|row| of(row).map(|m| (row, m)));
+    let first = memops.count_before(start);
+    let rows = first.saturating_sub(NEAR)..memops.len().min(first + NEAR);
+    let near = rows.filter_map(|row| memops.get(row).map(|m| (row, (m.start.0, m.start.0 + m.duration.0, m.kind))));
     let copies = near.filter(|(_, m)| matches!(m.2, MemOpKind::Copy { .. }) && m.0 < end && start < m.1);
     let (row, _) = copies.max_by_key(|(row, m)| (m.1.min(end) - m.0.max(start), std::cmp::Reverse(*row)))?;
-    Some(At { start, end, event: Some(Event::Mem(row)) })
+    Some(At { start, end, event: Some(Event::Mem(u32::try_from(row).ok()?)) })
 }
 
 /// The selected finding, if it is about the time between kernels: no kernel explains it or has to be profiled again.

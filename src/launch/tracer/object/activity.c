@@ -54,15 +54,13 @@ static void graph_launched_by(u32 thread) {
 }
 
 static void pack(u8* r) {
-  u32 at;
-  switch (AT32(r, RECORD_KIND)) {
+  u32 at, kind = AT32(r, RECORD_KIND);
+  if (session.lean && (kind == KIND_MEMCPY || kind == KIND_MEMSET || kind == KIND_MEMCPY_PEER)) return;
+  switch (kind) {
   case KIND_KERNEL: at = KERNEL_CORRELATION; break;
-  case KIND_MEMCPY: case KIND_MEMSET: case KIND_MEMCPY_PEER:
-    if (session.lean) return;
-    at = AT32(r, RECORD_KIND) == KIND_MEMCPY ? COPY_CORRELATION
-      : AT32(r, RECORD_KIND) == KIND_MEMSET  ? SET_CORRELATION
-                                             : PEER_CORRELATION;
-    break;
+  case KIND_MEMCPY: at = COPY_CORRELATION; break;
+  case KIND_MEMSET: at = SET_CORRELATION; break;
+  case KIND_MEMCPY_PEER: at = PEER_CORRELATION; break;
   case KIND_DRIVER:
     // If calls are recorded through callbacks, these records are for another client only, except late ones of calls
     // from before the switch.
@@ -85,7 +83,7 @@ static void pack(u8* r) {
   }
   u64 closed = window ? __atomic_load_n(&window->closed, __ATOMIC_ACQUIRE) : 0;
   rows.opened = window ? window->opened : 0, rows.closed = closed ? closed : ~0ul;
-  switch (AT32(r, RECORD_KIND)) {
+  switch (kind) {
   case KIND_KERNEL: pack_kernel(r); break;
   case KIND_MEMCPY: pack_memop(r, MEMOP_COPY); break;
   case KIND_MEMSET: pack_memop(r, MEMOP_SET); break;
