@@ -1,7 +1,7 @@
 //! Comparison of two runs: common, new, removed and probably renamed kernels, and significance of changes in duration.
 
 use super::fuzzy::name_similarity;
-use super::hint_outcome::{Promise, predicted_gains};
+use super::hint_outcome::{Promise, add_remaining, predicted_gains};
 use super::workload_match::{Durations, Work, WorkChange, compare_durations, launch_durations};
 use super::{Family, GroupBy, GroupRow, Grouping, Paths};
 use crate::model::Profile;
@@ -299,6 +299,8 @@ pub fn diff_profiles(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
         for row in &mut rows {
             row.promise = row.before.as_ref().and_then(|b| promised.get(&b.name)).cloned();
         }
+        let pairs = rows.iter_mut().filter_map(|r| Some((r.after.as_ref()?.name.as_str(), r.promise.as_mut()?)));
+        add_remaining(pairs, after);
     }
     rows.sort_by(|x, y| y.total_change().unsigned_abs().cmp(&x.total_change().unsigned_abs()).then_with(|| x.name().cmp(y.name())));
     let sum = |g: &Grouping| g.rows.iter().map(|r| r.stats.total).sum::<i64>();

@@ -55,7 +55,23 @@ const WORDS: &[(Family, &[&str])] = &[
     ),
     (
         Family::Gemm,
-        &["gemm", "gemv", "nvjet", "cutlass", "xmma", "cublas", "cijk_", "_mfma", "splitk", "matmul", "_mma_", "wmma", "dot_kernel"],
+        &[
+            "gemm",
+            "gemv",
+            "nvjet",
+            "cutlass",
+            "xmma",
+            "cublas",
+            "cijk_",
+            "_mfma",
+            "splitk",
+            "matmul",
+            "matrix_mul",
+            "_mma_",
+            "wmma",
+            "dot_kernel",
+            "bmm_",
+        ],
     ),
     (
         Family::Reduce,
@@ -173,6 +189,8 @@ mod tests {
             ("triton_kernel_0", "", Family::Triton),
             ("cunn_SoftMaxForward", "", Family::Reduce),
             ("Kernel", "void cutlass::Kernel<x>(y)", Family::Gemm),
+            ("bmm_MxE4m3_MxE2m1MxE4m3_Fp32_t128x8x512", "", Family::Gemm),
+            ("batched_matrix_multiplication_matrix_core_128x128x16", "", Family::Gemm),
             ("pointer_chase", "pointer_chase(int *)", Family::Other),
         ] {
             assert_eq!(Family::guess(function, demangled), family, "{function}");

@@ -91,7 +91,7 @@ fn resolve_address(app: &mut App, address: &Location) -> Step {
         if !kernels.select_by_name(name) {
             // The table adopts a new grouping only on the next message.
             let listed = kernels.selected_name().is_some() || known.rows.is_empty();
-            let find = app.session.key_link(ActionId::Filter);
+            let find = app.session.key_label(ActionId::Filter);
             return if listed {
                 Step::Lost(format!("no kernel is called {name}; {find} finds kernels by a part of their name"))
             } else {

@@ -34,6 +34,7 @@ use std::path::PathBuf;
     name = "warpscope",
     version,
     about,
+    override_usage = "warpscope [OPTIONS] [FILES]...\n       warpscope [OPTIONS] <COMMAND>",
     max_term_width = 100,
     subcommand_negates_reqs = true,
     disable_help_subcommand = true,

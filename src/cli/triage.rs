@@ -92,7 +92,7 @@ pub fn print_triage(args: &TriageArgs, nsys: Option<&Path>) -> Result<(), Failur
                 Some(device) => format!("{shown}: nothing ran on device {device}"),
                 None if damaged => return Err(Failure::unreadable(format!("{shown}: no operation of a GPU could be read"))),
                 None if let Some(lost) = profile.coverage.describe_losses() => {
-                    format!("{shown}: {lost}; {}", profile.coverage.recording_advice(&profile.source.tool, profile.maker()))
+                    format!("{shown}: {lost}; {}", profile.advise_on_losses())
                 }
                 None if args.scope.has_window() => format!("{shown}: nothing ran on a GPU between these times"),
                 None => format!("{shown}: nothing ran on a GPU, or the report has no times"),

@@ -146,7 +146,7 @@ fn extend_wants(input: &Input, wants: Wants) -> Wants {
 
 /// Adds notes about coverage, before other notes of the same severity.
 fn add_coverage_notes(profile: &mut Profile) {
-    let mut notes = profile.coverage.notes(&profile.source.tool, profile.maker());
+    let mut notes = profile.coverage.notes(&profile.advise_on_losses());
     // If a report has no kernels, other notes are more helpful; PyTorch traces are the only ones that lack such notes.
     if profile.source.tool != "torch" && profile.launches.is_empty() {
         notes.retain(|n| n.kind != NoteKind::Lost);

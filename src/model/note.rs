@@ -33,6 +33,8 @@ pub enum NoteKind {
     /// The capture was gated, so earlier launches are not in the report.
     Gate,
     Lost,
+    /// Other files of the same recording are missing.
+    Part,
     /// The launch order is approximate.
     Order,
     /// Part of the file is damaged or was skipped.
@@ -50,6 +52,7 @@ impl NoteKind {
             Self::Graphs => "graphs",
             Self::Gate => "gate",
             Self::Lost => "lost",
+            Self::Part => "part",
             Self::Order => "order",
             Self::Damaged => "damaged",
             Self::Guess => "guess",

@@ -3,8 +3,8 @@
 use super::digest::Digest;
 use super::{
     Clock, Collective, CounterTrack, Coverage, Device, GraphNodes, HostCalls, Kernel, KernelId, LaunchConfig, LaunchSite, Launches, MemOps,
-    MemoryEvents, Metrics, Nanos, Note, OsCalls, Overhead, Process, Ranges, Rank, RunSample, Samples, ServerSample, Shortened, Source,
-    StateChange, Thread, Waits,
+    MemoryEvents, Metrics, Nanos, Note, NoteKind, OsCalls, Overhead, Process, Ranges, Rank, RunSample, Samples, ServerSample, Severity,
+    Shortened, Source, StateChange, Thread, Waits,
 };
 use std::sync::Arc;
 
@@ -219,6 +219,14 @@ impl Profile {
     /// Vendor of the first GPU.
     pub fn maker(&self) -> super::Vendor {
         self.devices.first().map_or(super::Vendor::Unknown, |d| d.maker)
+    }
+
+    /// Advice on how to have the work whose records are missing.
+    pub fn advise_on_losses(&self) -> String {
+        if self.notes.iter().any(|n| n.kind == NoteKind::Damaged && n.severity == Severity::Error) {
+            return "copy the file again: it is damaged or cut off, and what is missing may be in the original".to_owned();
+        }
+        self.coverage.recording_advice(&self.source.tool, self.maker())
     }
 
     /// GPU of a launch site, if known.

@@ -53,7 +53,7 @@ impl<'a> From<&'a Profile> for CoverageJson<'a> {
         Self {
             calls_read: c.calls,
             enough: c.calls.then(|| !c.is_inconclusive()),
-            fix: text.as_ref().map(|_| c.recording_advice(&profile.source.tool, profile.maker())),
+            fix: text.as_ref().map(|_| profile.advise_on_losses()),
             text,
             work: Work::ALL
                 .into_iter()

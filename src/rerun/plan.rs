@@ -4,8 +4,9 @@
 use super::capture_range::{self, Gate};
 use super::launch_skip::compared_name;
 use super::{OpenedBy, Options, Profiler, Rerun, Within, graph, ncu, ncu_builder, nvtx, rocprof, tracer_measure};
+use crate::model::kernel::UNNAMED;
 use crate::model::metrics::IN_PLACE;
-use crate::model::{LaunchId, Profile, Vendor};
+use crate::model::{LaunchId, NoteKind, Profile, Vendor};
 
 /// Launches or a graph to profile again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +73,16 @@ pub fn plan(profile: &Profile, target: &Target, options: &Options) -> Result<Pla
         ));
     }
     let amd = |&row: &usize| device(row).map_or_else(|| profile.is_amd(), |d| d.maker == Vendor::Amd);
+    // Profilers select kernels by name, and count those of that name.
+    let unnamed = |&row: &usize| profile.kernels.get(profile.launches.kernel(row).0 as usize).is_none_or(|k| k.function() == UNNAMED);
+    if rows.iter().any(unnamed) {
+        let part = profile
+            .notes
+            .iter()
+            .find(|n| n.kind == NoteKind::Part)
+            .map_or("", |_| ": they are in another file of this trace, which is not beside it");
+        return Err(format!("the report has no names of these kernels, by which they are selected{part}"));
+    }
     if rows.iter().any(amd) {
         return if rows.iter().all(amd) {
             let (commands, folder) = rocprof::build_commands(profile, &rows, options);

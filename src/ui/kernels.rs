@@ -201,7 +201,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen: &K
     let all = report.groups.grouping.as_ref().map_or(usize::MAX, |g| g.rows.len());
     let wanted = u16::try_from(all.saturating_add(3)).unwrap_or(u16::MAX).max(LEAST_TABLE);
     let mut rest = area;
-    let area = if bordered && wanted < area.height { split_top(&mut rest, wanted) } else { split_top(&mut rest, area.height) };
+    let area = if bordered && all > 0 && wanted < area.height { split_top(&mut rest, wanted) } else { split_top(&mut rest, area.height) };
     super::kernel_summary::draw(frame, rest, app, report, view.ascii, theme);
     let inner = Panel::new(title).with_focus(app.session.reading.is_none()).draw(frame, area, bordered, theme);
     // Groups of several kernels have no diagnosis of their own: the diagnosis of a single launch would be misleading.

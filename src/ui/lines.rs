@@ -218,9 +218,12 @@ fn draw_panels(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LinesScree
         lines.push(Line::styled(cut_middle(&format!("{}{line}", escape_unsafe(file)), columns), text));
     }
     let mut say = |sentence: String, style| lines.extend(wrap_text(&sentence, columns).into_iter().map(|l| Line::styled(l, style)));
+    // A function may occur on several paths of the tree; the list of functions adds them up.
+    let same = |n: &&CallNode| n.frame.function == node.frame.function && n.frame.file == node.frame.file;
+    let by_path = if screen.tree.nodes.iter().filter(same).nth(1).is_some() { ", called in this way" } else { "" };
     say(
         format!(
-            "The GPU is idle for {} ({} of what is known) while the host is in this function, {} of it at this line, at most {} at a time.",
+            "The GPU is idle for {} ({} of what is known) while the host is in this function{by_path}, {} of it at this line, at most {} at a time.",
             Nanos(node.ns),
             units::format_percent(node.ns as f64 / all * 100.0),
             Nanos(node.line_ns),

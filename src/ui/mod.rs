@@ -105,7 +105,9 @@ fn draw_layout(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, th
         next_step::draw_failure(frame, body, app, theme);
     } else {
         let rows = top.and_then(|open| view_of(open).rows_beside_details());
-        let details = app.session.details && rows.is_some() && app.report().is_some_and(|r| r.groups.grouping.is_some());
+        let details = app.session.details
+            && rows.is_some()
+            && app.report().is_some_and(|r| r.groups.grouping.as_ref().is_some_and(|g| !g.rows.is_empty()));
         let (main, side) = match app.session.details_room() {
             DetailsRoom::Right if details => {
                 // Names of kernels need the columns more than the details do, until there are enough for both.

@@ -319,13 +319,13 @@ fn kernel_details(
 
 /// Draws a message until the analysis is available.
 fn draw_waiting(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, theme: &Theme) {
-    let table = app.session.key_label(ActionId::Kernels);
+    let key = |id| app.session.key_label(id);
     let text = match (&report.triage, report.is_reading()) {
         (Some(None), _) if report.window.is_some() => {
-            format!("Nothing ran on a GPU in this window. {} shows the whole run.", app.session.key_label(ActionId::Narrow))
+            format!("Nothing ran on a GPU in this window. {} shows the whole run.", key(ActionId::Narrow))
         }
-        (Some(None), _) => format!("Nothing ran on a GPU in this report, or it has no times. {table} goes to the table of kernels."),
-        (_, true) => format!("The report is being read; {table} goes to the table of kernels, which is there already."),
+        (Some(None), _) => format!("No work of a GPU with times is in this report; {} may show why.", key(ActionId::Notes)),
+        (_, true) => format!("The report is being read; {} goes to the table of kernels, which is there already.", key(ActionId::Kernels)),
         _ => "Working out what limits the run …".to_owned(),
     };
     draw_message(frame, area, &text, theme);

@@ -59,9 +59,14 @@ fn of_run(report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Lin
     if worth.saves.is_none() && worth.launches.is_none() && worth.share > WHOLE_RUN && worth.critical > WHOLE_SHARE * worth.share {
         return Vec::new();
     }
-    // In the steady state, the figures are of it, as on the overview: the kernel's part of the run is that of its time.
-    let steady = report.triage.as_ref().and_then(Option::as_ref).filter(|_| report.shows_steady_state());
-    let effect = if let Some(triage) = steady {
+    // The figures are of the judged time, as on the overview, which may be longer than the time from the first to the
+    // last operation: a marked step also has the host's part of it.
+    let judged = report
+        .triage
+        .as_ref()
+        .and_then(Option::as_ref)
+        .filter(|t| report.shows_steady_state() || report.window.is_none() && t.outside.is_none());
+    let effect = if let Some(triage) = judged {
         let judged = triage.length().max(1) as f64 * triage.devices.len().max(1) as f64;
         let factor = group.stats.total as f64 / judged / worth.share.max(f64::MIN_POSITIVE);
         worth.scale_to(factor).describe_bound().replace("the run", triage.base)

@@ -185,8 +185,14 @@ fn next(app: &App, screen: &RangesScreen) -> Option<String> {
     }
     let share = |ns: i64| ns as f64 / (node.wall.max(1)) as f64;
     let idle = share(node.idle + node.beyond);
-    let what = if idle >= 0.3 {
-        let whole = |ns: i64| units::format_whole_percent(share(ns) * 100.0);
+    let whole = |ns: i64| units::format_whole_percent(share(ns) * 100.0);
+    let what = if node.beyond > node.idle && node.busy > 0 {
+        format!(
+            "for {} of this range, the first operation had not begun yet or the last one had ended; what is launched here runs for {}",
+            whole(node.beyond),
+            Nanos(node.busy)
+        )
+    } else if idle >= 0.3 {
         // The column counts what lies between the operations: before the first and after the last, there is no work yet, or none any more.
         let beyond = match share(node.beyond) {
             s if s >= 0.01 => format!(", and another {} lie before or after all of its work", whole(node.beyond)),

@@ -4,7 +4,7 @@ use super::support::{edited_profile, packed, read};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
-use warpscope::analysis::flops::Operators;
+use warpscope::analysis::flops::{Counted, Operators, Rate};
 use warpscope::analysis::triage::{Scope, StepSource, Sure, Triage, Verdict, triage_profile};
 use warpscope::model::{Cancel, Profile};
 
@@ -93,13 +93,29 @@ fn operators_count_if_their_kernels_ran() {
             json!({ "Input Dims": [[1024, 1024], [1024, 1024]], "Input type": ["float", "float"], "External id": trace.correlation + 1 });
         trace.add("cpu_op", "aten::mm", (100, 100), (start, 20.0), args);
     };
-    let flops = |profile: &Profile| Operators::from_profile(profile).flops_between(profile, (i64::MIN, i64::MAX));
-    let mut eager = TorchTrace::default();
-    for i in 0..10 {
-        product(&mut eager, f64::from(i) * 100.0);
-        eager.kernel("gemm", [132, 1, 1], f64::from(i) * 100.0 + 5.0, f64::from(i) * 100.0 + 20.0, 50.0);
+    let work = |profile: &Profile| Operators::from_profile(profile).work_between(profile, (i64::MIN, i64::MAX));
+    let flops = |profile: &Profile| work(profile).map(|w| (w.flops, w.operators));
+    let products = || {
+        let mut eager = TorchTrace::default();
+        for i in 0..10 {
+            product(&mut eager, f64::from(i) * 100.0);
+            eager.kernel("gemm", [132, 1, 1], f64::from(i) * 100.0 + 5.0, f64::from(i) * 100.0 + 20.0, 50.0);
+        }
+        eager
+    };
+    let eager = products().read();
+    assert_eq!(flops(&eager), Some((10.0 * 2.0 * 1024.0_f64.powi(3), 10)));
+    assert!(work(&eager).unwrap().unknown.abs() < 1e-9);
+    // A kernel whose work is not known takes half as long again; copies do no arithmetic.
+    let mut mixed = products();
+    for (name, start) in [("fused_moe", 1100.0), ("copy_kernel", 1400.0)] {
+        mixed.kernel(name, [132, 1, 1], start, start + 20.0, 250.0);
     }
-    assert_eq!(flops(&eager.read()), Some((10.0 * 2.0 * 1024.0_f64.powi(3), 10)));
+    let mixed = work(&mixed.read()).unwrap();
+    assert!(mixed.operators == 10 && (mixed.unknown - 0.25).abs() < 1e-9, "{mixed:?}");
+    let rate = Rate { per_second: 1.0, peak: Some(2.0), counted: Counted::Operators { count: 10, unknown: mixed.unknown } };
+    assert_eq!(rate.utilization(), None);
+    assert_eq!(Rate { counted: Counted::Operators { count: 10, unknown: 0.1 }, ..rate }.utilization(), Some(0.5));
     // Captured operators launch nothing, and the graph's kernels have their own call.
     let mut captured = TorchTrace::default();
     for i in 0..10 {

@@ -55,12 +55,22 @@ fn why_a_capture_is_empty() {
 
     let cuda_on = "UPDATE META_DATA_CAPTURE SET value='true' WHERE name='PROCESS_0:COLLECT_CUDA_TRACE'; INSERT INTO META_DATA_CAPTURE VALUES ('CAPTURE_EVENT_TYPE','Cuda');";
     let (text, fix) = empty_note(&edited_profile("nogpu", cuda_on));
-    assert!(text.contains("Nothing ran on a GPU") && fix.contains("--trace-fork-before-exec=true"), "{text} {fix}");
+    assert!(text.contains("No work of a GPU was recorded") && fix.contains("--trace-fork-before-exec=true"), "{text} {fix}");
 
     let forked =
         format!("{cuda_on} INSERT INTO DIAGNOSTIC_EVENT VALUES (0,1,3,2,'CUDA profiling might have not been started correctly.',0)");
     let (text, fix) = empty_note(&edited_profile("nogpu", &forked));
     assert!(text.contains("forked without exec") && fix.contains("--trace-fork-before-exec=true"), "{text} {fix}");
+
+    // Messages of an old nsys on a Jetson, which an export has only among its strings.
+    let strings = "DROP TABLE DIAGNOSTIC_EVENT; INSERT INTO StringIds VALUES";
+    for (message, says, advice) in [
+        ("CUDA trace requires target process to be launched as root.", "runs as root", "sudo nsys profile"),
+        ("CUDA profiling stopped unexpectedly: Cannot initialize CUDA event collection.", "could not start it", "nsys status -e"),
+    ] {
+        let (text, fix) = empty_note(&edited_profile("nogpu", &format!("{cuda_on} {strings} (9001, '{message}')")));
+        assert!(text.contains("CUDA was not traced") && text.contains(says) && fix.contains(advice), "{text} {fix}");
+    }
 
     let gated = format!("{cuda_on} UPDATE META_DATA_CAPTURE SET value='CudaProfilerApi' WHERE name='START_TRIGGER'");
     let (text, _) = empty_note(&edited_profile("nogpu", &gated));

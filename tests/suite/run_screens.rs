@@ -239,6 +239,8 @@ fn the_library_says_what_came_of_a_promise() {
     let promise = |at_most: f64, expected| Promise {
         id: Diagnosis::BankConflicts,
         gain: Gain { at_most, expected: Some(expected), left: String::new() },
+        size: None,
+        remains: false,
     };
     let came = |kernel: &str, before_ns, after_ns| Came {
         run: 2,

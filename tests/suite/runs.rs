@@ -474,7 +474,7 @@ fn with_the_real_profilers() {
             let (rc, out, err) = home.run(&["run", "--", "sh", "-c", "exit 0"], "");
             assert_eq!(rc, 0, "{err}");
             let (rc, _, err) = home.run(&["launches", out.trim(), "--format", "json"], "");
-            assert!(rc == 0 && err.contains("Nothing ran on a GPU"), "{rc} {err}");
+            assert!(rc == 0 && err.contains("No work of a GPU was recorded"), "{rc} {err}");
             let (rc, out, err) = home.run(&["runs", "export", "1", "clean", "--clean"], "");
             assert!(rc == 0, "{err}");
             let bytes = fs::read(home.file(out.trim())).unwrap();

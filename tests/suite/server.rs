@@ -101,6 +101,13 @@ fn a_part_of_a_rotating_trace_says_what_is_missing_beside_it() {
     let file = root().join("fixtures/trace/server_last.3523.2.wstrace.zst").display().to_string();
     let (code, _, err) = run(&["top", &file]);
     assert!(code == 0 && err.contains("which is not beside it") && !err.contains("damaged"), "{code} {err}");
+    // Without names, a count of launches selects nothing; and what is not known is not 0.
+    let (code, out, err) = run(&["rerun", &file, "--slowest"]);
+    assert!(code != 0 && out.is_empty() && err.contains("the report has no names of these kernels"), "{code} {out} {err}");
+    let profile = read(Path::new(&file)).unwrap();
+    assert!(profile.configs.iter().all(|c| c.grid.is_none() && c.registers.is_none()), "{:?}", profile.configs);
+    let (_, out, _) = run(&["triage", &file, "--format", "json"]);
+    assert!(!out.contains("Record a shorter part"), "{out}");
 }
 
 /// Unpacks a trace as `NAME.7.wstrace` and writes samples of its server next to it: seconds since the trace began,

@@ -490,7 +490,8 @@ fn operators_have_their_floating_point_work() {
     }
     let profile = read_as(&path, Wants::EXPLORER).unwrap();
     assert!(n > 5);
-    assert_eq!(Operators::from_profile(&profile).flops_between(&profile, (i64::MIN, i64::MAX)), Some((want, n)));
+    let work = Operators::from_profile(&profile).work_between(&profile, (i64::MIN, i64::MAX)).unwrap();
+    assert_eq!((work.flops, work.operators), (want, n));
     // With the user's figure of four products of size 8192 per step: 680 TFLOP/s of an H200.
     let (code, out, _) = run(&["triage", &file("gemm_healthy.sqlite.zst"), "--flops", "4.398046511104e12", "--format", "json"]);
     let json: Value = serde_json::from_str(&out).unwrap();

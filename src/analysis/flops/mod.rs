@@ -4,7 +4,7 @@ mod measured;
 mod operators;
 
 pub use measured::{Joined, of_results};
-pub use operators::{Operators, of_operator};
+pub use operators::{OperatorWork, Operators, may_multiply, of_operator};
 
 use super::tensor::PER_SM;
 use crate::model::{Device, Profile};
@@ -14,8 +14,9 @@ use crate::model::{Device, Profile};
 pub enum Counted {
     /// Given by the user, per step.
     Given,
-    /// Derived from the shapes of this many operators.
-    Operators(u64),
+    /// Derived from the shapes of this many operators. `unknown` is the share (0 to 1) of all kernel time in kernels that
+    /// may multiply matrices, too, but were launched by none of them.
+    Operators { count: u64, unknown: f64 },
     /// From ncu results for kernels that account for this share (0 to 1) of all kernel time.
     Results(f64),
 }
@@ -32,11 +33,20 @@ pub struct Rate {
 
 impl Rate {
     /// Model FLOPs utilization (MFU): share of the peak. With ncu results, it is the hardware FLOPs utilization (HFU),
-    /// which also counts recomputed work.
+    /// which also counts recomputed work. `None` if too much of the work may be missing from it.
     pub fn utilization(&self) -> Option<f64> {
+        if let Counted::Operators { unknown, .. } = self.counted
+            && unknown > MOST_UNKNOWN
+        {
+            return None;
+        }
         Some(self.per_second / self.peak.filter(|p| *p > 0.0)?)
     }
 }
+
+/// Maximum share of all kernel time in kernels whose operations are unknown, for a rate that is compared with the peak.
+/// We choose a fifth: with more, the true rate may be a multiple of what was counted.
+pub const MOST_UNKNOWN: f64 = 0.2;
 
 /// GPUs with their number of SMs (or compute units) and their dense BF16 or FP16 tensor-core peak, TFLOP/s, from the
 /// vendors' data sheets: all words must occur in the name, and the first match wins. An MI250X is two devices.

@@ -4,7 +4,8 @@
 //! and a causal mask is not subtracted. One difference: for the weight gradient of a grouped convolution, we account
 //! for the groups; PyTorch's counter does not.
 
-use crate::model::{Profile, Ranges};
+use crate::analysis::Family;
+use crate::model::{Kernel, Profile, Ranges};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
@@ -169,10 +170,10 @@ impl<'a> Operators<'a> {
         *self.known.entry((name, shapes)).or_insert_with(|| of_operator(&ranges.names.get(name as usize)?.1, ranges.operator_shapes(row)?))
     }
 
-    /// Floating-point operations and number of operators counted in a time range on the host; `None` if no shapes were
-    /// recorded, or if operators launched too little of the kernels' time. Operators that launched no recorded kernel
-    /// do not count: they were captured into a graph, or their kernels were not recorded.
-    pub fn flops_between(&mut self, profile: &Profile, (start, end): (i64, i64)) -> Option<(f64, u64)> {
+    /// Floating-point work of the operators in a time range on the host; `None` if no shapes were recorded, or if
+    /// operators launched too little of the kernels' time. Operators that launched no recorded kernel do not count: they
+    /// were captured into a graph, or their kernels were not recorded.
+    pub fn work_between(&mut self, profile: &Profile, (start, end): (i64, i64)) -> Option<OperatorWork> {
         let mut found: Vec<(f64, (u32, u32), i64, i64)> = Vec::new();
         for (row, range) in self.ranges.iter().enumerate() {
             if range.end < start || range.start > end {
@@ -189,9 +190,45 @@ impl<'a> Operators<'a> {
         if (launched.eager_ns as f64) < launched.all_ns as f64 * LEAST_EAGER {
             return None;
         }
-        let ran: Vec<f64> = found.iter().filter(|f| launched.has_between(f.1, f.2, f.3)).map(|f| f.0).collect();
-        (!ran.is_empty()).then(|| (ran.iter().sum(), ran.len() as u64))
+        found.retain(|f| launched.has_between(f.1, f.2, f.3));
+        if found.is_empty() {
+            return None;
+        }
+        let mut inside: FxHashMap<(u32, u32), Vec<(i64, i64)>> = FxHashMap::default();
+        for &(_, thread, start, end) in &found {
+            inside.entry(thread).or_default().push((start, end));
+        }
+        inside.values_mut().for_each(|list| list.sort_unstable());
+        let is_inside = |thread: (u32, u32), call: i64| {
+            inside.get(&thread).is_some_and(|list| {
+                let until = list.partition_point(|r| r.0 <= call);
+                list[..until].last().is_some_and(|r| r.1 >= call)
+            })
+        };
+        let unknown: i64 = launched.candidates.iter().filter(|c| !is_inside(c.0, c.1)).map(|c| c.2).sum();
+        Some(OperatorWork {
+            flops: found.iter().map(|f| f.0).sum(),
+            operators: found.len() as u64,
+            unknown: unknown as f64 / launched.all_ns.max(1) as f64,
+        })
     }
+}
+
+/// Returns true if a kernel may multiply matrices. Only kinds of work that do little arithmetic are ruled out.
+pub fn may_multiply(kernel: &Kernel) -> bool {
+    matches!(
+        Family::guess(kernel.function(), kernel.demangled()),
+        Family::Gemm | Family::Attention | Family::Convolution | Family::Triton | Family::Other
+    )
+}
+
+/// Floating-point work of operators.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OperatorWork {
+    pub flops: f64,
+    pub operators: u64,
+    /// Share (0 to 1) of all kernel time in kernels that may multiply matrices, but were launched by none of them.
+    pub unknown: f64,
 }
 
 /// Minimum share of the kernels' time that must be launched outside of CUDA graphs for a rate: replays repeat operators
@@ -206,12 +243,16 @@ struct Launched {
     /// Kernel time, and the part of it that was launched outside of graphs, ns.
     all_ns: i64,
     eager_ns: i64,
+    /// Kernels launched outside of graphs that may multiply matrices: process and thread, start of the call, and time in
+    /// ns.
+    candidates: Vec<((u32, u32), i64, i64)>,
 }
 
 impl Launched {
     fn between(profile: &Profile, (start, end): (i64, i64)) -> Self {
         let mut out = Self::default();
         let launches = &profile.launches;
+        let candidate: Vec<bool> = profile.kernels.iter().map(may_multiply).collect();
         for row in 0..launches.len() {
             let call = launches.call(row).map(|c| c.0);
             if !(start..=end).contains(&call.unwrap_or(launches.start(row))) {
@@ -223,7 +264,11 @@ impl Launched {
                 && let Some(thread) = place.thread
             {
                 out.eager_ns = out.eager_ns.saturating_add(launches.duration(row));
-                out.calls.entry((place.pid.unwrap_or_default(), thread)).or_default().push(call);
+                let thread = (place.pid.unwrap_or_default(), thread);
+                out.calls.entry(thread).or_default().push(call);
+                if candidate.get(launches.kernel(row).0 as usize).copied().unwrap_or_default() {
+                    out.candidates.push((thread, call, launches.duration(row)));
+                }
             }
         }
         for graph in profile.graphs.iter().filter(|g| (start..=end).contains(&g.start.0)) {

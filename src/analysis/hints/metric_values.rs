@@ -209,6 +209,13 @@ impl Facts {
         out.insert_missing("block_size", product(result.block), "thread");
         let device = |name: &str| lookup.finite_number(&format!("device__attribute_{name}"));
         out.insert_missing("sm_count", device("multiprocessor_count"), "SM");
+        let misses = "lts__t_sectors_srcunit_tex_aperture_device_op_read_lookup_miss.sum";
+        let peak = device("memory_clock_rate").zip(device("global_memory_bus_width")).map(|(khz, bits)| 2.0 * khz * 1e3 * bits / 8.0);
+        if let (Some(sectors), Some(ns), Some(peak)) = (lookup.finite_number(misses), out.duration_ns(), peak.filter(|p| *p > 0.0)) {
+            // Memory transfers twice a clock (NVIDIA's deviceQuery computes its peak in the same way).
+            let value = (sectors * 32.0 / (ns / 1e9) / peak * 100.0).min(100.0);
+            out.readings.insert("dram_by_misses", Reading::Is(Measured { metric: Arc::from(misses), value, unit: "%".to_owned() }));
+        }
         if let Some((config, device)) = result.launched.as_deref() {
             // For kernels measured in the running program, the record contains the launch configuration.
             for (id, reading) in Self::of_launch(config, device, Nanos(0)).readings {

@@ -111,7 +111,8 @@ impl Demand {
             all.retain(|b| b.unit != Unit::L2);
         }
         if !all.iter().any(|b| b.unit == Unit::Dram) {
-            all.extend(facts.share("dram_directions").map(|share| Busy { unit: Unit::Dram, share, concept: "dram_directions" }));
+            let known = ["dram_directions", "dram_by_misses"].into_iter().find_map(|c| Some((facts.share(c)?, c)));
+            all.extend(known.map(|(share, concept)| Busy { unit: Unit::Dram, share, concept }));
         }
         for (unit, concept) in ACTIVE {
             let known = all.iter().position(|b| b.unit == unit);

@@ -2,7 +2,7 @@
 //! adds up times.
 
 use super::node::{Node, RangeTree};
-use crate::analysis::flops::Operators;
+use crate::analysis::flops::{Operators, may_multiply};
 use crate::analysis::name_pattern::name_pattern;
 use crate::analysis::triage::device_ops::{Class, DeviceOp, DeviceOps, OperationRow, clamp_time};
 use crate::analysis::triage::intervals::{Covered, Intervals};
@@ -31,6 +31,8 @@ struct Instance {
     later: i64,
     /// True for a backward operator whose parent is its forward operator rather than the range around it.
     joined: bool,
+    /// True for an operator whose floating-point operations are counted.
+    counted: bool,
 }
 
 struct Builder<'a> {
@@ -83,7 +85,7 @@ impl Backward {
 
 impl Instance {
     fn new(parent: u32, node: u32) -> Self {
-        Self { parent, node, first: i64::MAX, until: i64::MIN, busy: 0, later: 0, joined: false }
+        Self { parent, node, first: i64::MAX, until: i64::MIN, busy: 0, later: 0, joined: false, counted: false }
     }
 }
 
@@ -164,6 +166,8 @@ impl<'a> Builder<'a> {
                 copies: 0,
                 collectives: 0,
                 flops: 0.0,
+                kernel_ns: 0,
+                unknown_ns: 0,
                 first: i64::MAX,
                 last: i64::MIN,
                 example: name,
@@ -306,6 +310,8 @@ impl<'a> Builder<'a> {
         let mut of_launch = vec![NONE; self.profile.launches.len()];
         let mut outside = (0, 0);
         let process = self.process_ranges();
+        let has_flops = self.instances.iter().any(|i| i.counted);
+        let multiplies: Vec<bool> = if has_flops { self.profile.kernels.iter().map(may_multiply).collect() } else { Vec::new() };
         for (at, op) in ops.iter().enumerate() {
             if at % (1 << 16) == 0 && cancel.is_cancelled() {
                 return None;
@@ -330,6 +336,13 @@ impl<'a> Builder<'a> {
             if let OperationRow::Launch(row) = op.row {
                 of_launch[row as usize] = self.instances[instance as usize].node;
             }
+            let length = if has_flops && op.class == Class::Kernel { op.end - op.start } else { 0 };
+            let candidate = || match op.row {
+                OperationRow::Launch(row) => multiplies.get(self.profile.launches.kernel(row as usize).0 as usize).is_none_or(|m| *m),
+                _ => true,
+            };
+            let is_missing = length > 0 && candidate() && self.may_be_missing(instance, ops.in_graph(&op).is_some());
+            let missing = if is_missing { length } else { 0 };
             // Ancestors of a forward operator get only the part of this operation's time that was new to the backward
             // operator.
             let mut joined = None;
@@ -346,6 +359,9 @@ impl<'a> Builder<'a> {
                 }
                 let (node, parent) = (i.node, i.parent);
                 self.count_operation(node, &op);
+                let n = &mut self.nodes[node as usize];
+                n.kernel_ns = n.kernel_ns.saturating_add(length);
+                n.unknown_ns = n.unknown_ns.saturating_add(missing);
                 instance = parent;
             }
         }
@@ -360,6 +376,9 @@ impl<'a> Builder<'a> {
             let Some(flops) = operators.operator_flops(row as usize, range.name).filter(|_| self.began_inside(range.start)) else {
                 continue;
             };
+            if let Some(own) = self.instances.get_mut(instance as usize) {
+                own.counted = true;
+            }
             let mut at = instance;
             for _ in 0..DEEPEST {
                 let Some(i) = self.instances.get(at as usize) else { break };
@@ -367,6 +386,19 @@ impl<'a> Builder<'a> {
                 at = i.parent;
             }
         }
+    }
+
+    /// Returns true if the floating-point work of an operation that was launched in a range may be missing from the
+    /// sums: no operator around it was counted, or it is part of a graph, whose replays have no operators.
+    fn may_be_missing(&self, mut instance: u32, in_graph: bool) -> bool {
+        for _ in 0..DEEPEST {
+            let Some(i) = self.instances.get(instance as usize).filter(|_| !in_graph) else { break };
+            if i.counted {
+                return false;
+            }
+            instance = i.parent;
+        }
+        true
     }
 
     /// For each node, adds up the time during which its ranges were open and all devices were idle.

@@ -1,5 +1,6 @@
 //! Nodes of the range tree, and queries on them.
 
+use crate::analysis::flops::MOST_UNKNOWN;
 use crate::analysis::median_launch::median_launch;
 use crate::model::{KernelId, Profile, RangeKind, RangeOrigin};
 use rustc_hash::FxHashMap;
@@ -38,6 +39,10 @@ pub struct Node {
     pub collectives: u64,
     /// Floating-point operations of the operators inside whose shapes were recorded; 0 if there are none.
     pub flops: f64,
+    /// Kernel time inside, and the part of it in kernels that may multiply matrices but whose operations are not known;
+    /// sums of durations, ns. Both are 0 if no operator has recorded shapes.
+    pub kernel_ns: i64,
+    pub unknown_ns: i64,
     /// Earliest start.
     pub first: i64,
     /// Latest end.
@@ -51,9 +56,11 @@ pub struct Node {
 }
 
 impl Node {
-    /// Floating-point operations per second, over the time from the first to the last operation launched inside.
+    /// Floating-point operations per second, over the time from the first to the last operation launched inside; `None`
+    /// if too many of the operations are not known.
     pub fn flops_per_second(&self) -> Option<f64> {
-        (self.flops > 0.0 && self.projected > 0).then(|| self.flops / (self.projected as f64 / 1e9))
+        let known = self.unknown_ns as f64 <= MOST_UNKNOWN * self.kernel_ns as f64;
+        (self.flops > 0.0 && self.projected > 0 && known).then(|| self.flops / (self.projected as f64 / 1e9))
     }
 }
 

@@ -106,6 +106,10 @@ impl Kernels {
             self.collectives.1 = self.collectives.1.saturating_add(ns);
             let sum = self.each_collective.entry(kernel).or_default();
             *sum = (sum.0.saturating_add(ns), sum.1 + 1);
+            self.launches += match launches.call(at) {
+                Some(call) if launches.graph_node(at).is_some() => u64::from(std::mem::replace(&mut self.graph_call, call.0) != call.0),
+                call => u64::from(call.is_some()),
+            };
             return;
         }
         self.count += 1;

@@ -103,6 +103,9 @@ pub fn triage_profile(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Opti
     let known = profile.maker() != Vendor::Other;
     for finding in &mut findings {
         finding.confirm = finding.confirm.take().or_else(|| text::confirm_command(profile, finding)).filter(|_| known);
+        if case.host.known.python && finding.confirm.as_ref().is_some_and(|c| c.argv.iter().any(|word| word == "python")) {
+            finding.confirm = Some(text::show_lines(profile));
+        }
         // nsys' recipes do not apply to AMD GPUs.
         finding.confirm = finding.confirm.take().filter(|c| !amd || !c.argv.iter().any(|word| word == "--recipe"));
     }
@@ -258,12 +261,16 @@ fn flop_rate(case: &RunContext<'_>, given: Option<f64>) -> Option<Rate> {
         (Some(flops), Some(step)) => flops / (step.max(1) as f64 / 1e9),
         (Some(flops), None) => flops / seconds,
         (None, _) => {
-            let (sum, operators) = Operators::from_profile(case.profile).flops_between(case.profile, case.called?)?;
-            return Some(Rate { per_second: sum / seconds, peak, counted: Counted::Operators(operators) });
+            let work = Operators::from_profile(case.profile).work_between(case.profile, case.called?)?;
+            let counted = Counted::Operators { count: work.operators, unknown: work.unknown };
+            return Some(Rate { per_second: work.flops / seconds, peak, counted });
         }
     };
     Some(Rate { per_second, peak, counted: Counted::Given })
 }
+
+/// Minimum idle share that the host causes for a note on what the recording costs the host.
+const SLOWED: f64 = 0.1;
 
 /// Notes on data that is missing from the report and would have allowed more conclusions.
 fn missing_notes(case: &RunContext<'_>) -> Vec<String> {
@@ -287,6 +294,14 @@ fn missing_notes(case: &RunContext<'_>) -> Vec<String> {
             let terms = case.terms;
             format!("{}: waiting and computing cannot be told apart{}", terms.no_waiting, terms.record_waiting)
         });
+    }
+    let host_bound = case.idle_share(Cause::Launch) + case.idle_share(Cause::Compute) + case.idle_share(Cause::Unknown);
+    if known.python && host_bound >= SLOWED {
+        out.push(
+            "recorded with Python functions (with_stack=True), which slows every call of the host: recorded once more without them, it \
+             shows how much of the idle time is the profiler's"
+                .to_owned(),
+        );
     }
     if case.idle_share(Cause::NoCall) >= finding::LEAST_SHARE {
         out.push(format!(

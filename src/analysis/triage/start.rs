@@ -51,12 +51,12 @@ impl Listen<'_> {
         match gap.next.map(|op| op.row) {
             Some(OperationRow::Launch(row)) if longest.cause == Cause::Compile && longest.name.is_none() => {
                 let kernel = profile.kernels.get(profile.launches.kernel(row as usize).0 as usize);
-                format!("first launch of {}", kernel.map_or("a kernel".into(), crate::analysis::readable::readable_name))
+                format!("the first launch of {}", kernel.map_or("a kernel".into(), crate::analysis::readable::readable_name))
             }
             _ => longest
                 .name
                 .and_then(|n| profile.calls.names.get(n as usize))
-                .map_or_else(|| "loading of code".to_owned(), |n| format!("first {}", n.name)),
+                .map_or_else(|| "a load of code".to_owned(), |n| format!("a load of code ({})", n.name)),
         }
     }
 }
@@ -98,7 +98,7 @@ pub fn left_out(ops: &DeviceOps<'_>, host: &Host<'_>, span: (i64, i64), work: i6
     if (listen.idle as f64) < WORTH_IT * (span.1 - span.0) as f64 || until >= span.1 || !repeats_after(ops, until) {
         return None;
     }
-    Some(LeftOut { phase: Phase::StartUp, what: format!("the start until the {what}"), start: span.0, end: until })
+    Some(LeftOut { phase: Phase::StartUp, what: format!("the start, up to {what}"), start: span.0, end: until })
 }
 
 /// Returns true if enough remains after a time, and the longest-running operation of the run repeats there.

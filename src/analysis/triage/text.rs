@@ -31,6 +31,12 @@ pub fn recording_command(profile: &Profile, what: Record) -> Confirm {
     Confirm { argv, why: why.to_owned() }
 }
 
+/// Returns the command that shows the recorded functions during which the GPU was idle.
+pub fn show_lines(profile: &Profile) -> Confirm {
+    let argv = ["warpscope", "lines", &profile.source.file.display().to_string()].map(str::to_owned).into();
+    Confirm { argv, why: "shows the functions and lines of the program while the GPU was idle".to_owned() }
+}
+
 /// Returns a command that confirms a finding or locates the line behind it, for rules without their own command.
 pub fn confirm_command(profile: &Profile, finding: &Finding) -> Option<Confirm> {
     let own = |recipe: &str, why: &str| {
@@ -66,4 +72,10 @@ pub fn confirm_command(profile: &Profile, finding: &Finding) -> Option<Confirm> 
         }
         _ => None,
     }
+}
+
+/// Returns the text with an upper-case first letter.
+pub fn capitalize(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|c| c.to_uppercase().collect::<String>() + letters.as_str()).unwrap_or_default()
 }

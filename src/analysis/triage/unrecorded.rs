@@ -1,6 +1,7 @@
 //! Reports work that the host started but whose GPU records are missing, which limits what can be concluded.
 
 use super::finding::{Finding, Severity, Sure};
+use super::text::capitalize;
 use super::verdict::Verdict;
 use crate::model::coverage::Work;
 use crate::model::{NoteKind, Profile};
@@ -26,15 +27,7 @@ pub fn judge_unrecorded(profile: &Profile, findings: &mut Vec<Finding>) {
         .with_number("kernel launches", kernels.map(|k| k.1), "")
         .with_number("graph launches without kernels", graphs.map(|g| g.0), "")
         .with_number("graph launches", graphs.map(|g| g.1), "");
-    let damaged = profile.notes.iter().any(|n| n.kind == NoteKind::Damaged && n.severity == crate::model::Severity::Error);
-    let remedy = if damaged {
-        "copy the file again: it is damaged or cut off, and what is missing may be in the original".to_owned()
-    } else {
-        coverage.recording_advice(&profile.source.tool, profile.maker())
-    };
-    let mut letters = remedy.chars();
-    let remedy = letters.next().map(|c| c.to_uppercase().collect::<String>() + letters.as_str()).unwrap_or_default();
-    first.actions.push(format!("{remedy}."));
+    first.actions.push(format!("{}.", capitalize(&profile.advise_on_losses())));
     first.severity = Severity::High;
     findings.insert(0, first);
 }

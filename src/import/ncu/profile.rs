@@ -166,8 +166,9 @@ fn add_notes(profile: &mut Profile, metrics: &Metrics, untimed: u64, failed: u64
         return;
     }
     if failed > 0 {
-        let text = format!("{} could not be profiled; ncu's message is in the metrics.", format_count(failed, "launch"));
-        notes.push(Note::new(Severity::Error, NoteKind::Tool, text));
+        let text = format!("{} could not be profiled: ncu got neither its configuration nor any counter.", format_count(failed, "launch"));
+        let fix = "look for ncu's message in its output; a launch that fails in the program fails here, too: check its error, or use compute-sanitizer";
+        notes.push(Note::new(Severity::Error, NoteKind::Tool, text).with_fix(fix));
     }
     if untimed > 0 && metrics.source.tool != IN_PLACE {
         let text =

@@ -19,6 +19,11 @@ pub struct Diagnostics {
     late: bool,
 }
 
+/// Messages of an nsys that could not trace CUDA.
+const FAILED: [&str; 4] =
+    [NEEDS_ROOT, "CUDA injection initialization failed", "Cannot initialize CUDA event collection", "CUDA profiling stopped unexpectedly"];
+const NEEDS_ROOT: &str = "CUDA trace requires target process to be launched as root";
+
 impl Diagnostics {
     /// Reads the table `DIAGNOSTIC_EVENT`.
     pub fn read(db: &Db, epoch: Option<i64>) -> Result<Self, ImportError> {
@@ -59,6 +64,12 @@ impl Diagnostics {
             } else {
                 note
             });
+        }
+        // Exports of old recordings have the messages only among their strings.
+        if !db.has_table("DIAGNOSTIC_EVENT") {
+            for row in db.read_rows("StringIds", &["value"])? {
+                out.texts.extend(row.into_iter().flatten().filter(|t| FAILED.iter().any(|f| t.contains(f))));
+            }
         }
         Ok(out)
     }
@@ -202,6 +213,18 @@ fn why_empty(profile: &Profile, db: &Db, target: &Target, diagnostics: &Diagnost
     if diagnostics.has_text("dropped") {
         return note("No kernels: nsys dropped events.".to_owned(), "record a shorter span with `--duration` or a capture range");
     }
+    if diagnostics.has_text(NEEDS_ROOT) {
+        return note(
+            "CUDA was not traced: here nsys can only trace a program that runs as root.".to_owned(),
+            "record again with `sudo nsys profile …`",
+        );
+    }
+    if let Some(text) = diagnostics.texts.iter().find(|t| FAILED.iter().any(|f| t.contains(f))) {
+        return note(
+            format!("CUDA was not traced: nsys could not start it (“{}”).", text.trim_end_matches('.')),
+            "check the driver and this nsys with `nsys status -e` and `warpscope doctor`; an nsys that is at least as new as the driver may do",
+        );
+    }
     let launched =
         profile.calls.names.iter().filter(|n| matches!(n.kind, CallKind::Launch | CallKind::GraphLaunch)).map(|t| t.count).sum::<u64>();
     if launched > 0
@@ -254,7 +277,7 @@ fn why_empty(profile: &Profile, db: &Db, target: &Target, diagnostics: &Diagnost
         );
     }
     note(
-        "Nothing ran on a GPU in this capture.".to_owned(),
+        "No work of a GPU was recorded in this capture.".to_owned(),
         if forked {
             "if that is unexpected: `--trace-fork-before-exec=true` follows children that fork without exec (Python multiprocessing)"
         } else {

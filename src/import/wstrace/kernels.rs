@@ -63,6 +63,9 @@ pub fn function_name(name: Arc<str>) -> Arc<str> {
 }
 
 pub fn launch_config(c: &Config) -> LaunchConfig {
+    if c.name == NO_CONFIG {
+        return LaunchConfig::default();
+    }
     let bytes = |n: u32| Some(Bytes(u64::from(n)));
     LaunchConfig {
         grid: Some(c.grid),

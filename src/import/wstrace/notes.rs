@@ -162,7 +162,7 @@ pub fn build_notes(profile: &Profile, said: &Said) -> Vec<Note> {
     if said.missing.first {
         let text = "This is a part of a trace of which only the last seconds were kept. Names and launch configurations are in the file that the \
                     process began with (NAME.PID.wstrace), which is not beside it: copy it to the same folder. Here, kernels have no names.";
-        note(Severity::Error, NoteKind::Lost, text.to_owned());
+        note(Severity::Error, NoteKind::Part, text.to_owned());
     } else if said.missing.damage.torn > 0 {
         let text = "The file ends in the middle of a block: it was cut off, or its program was killed while it wrote the block. What would follow \
                     is missing: copy the file again.";

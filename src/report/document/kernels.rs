@@ -48,12 +48,13 @@ pub fn of_launches(profile: &Profile) -> Vec<Block<'static>> {
     for (row, _) in rows.iter().take(AGAIN) {
         let Some(launch) = median_launch(profile, &grouping.row_launches(profile, None, *row)) else { continue };
         let made = plan(profile, &Target::Launches(vec![crate::model::LaunchId(launch)]), &Options::default()).ok();
-        commands.extend(made.and_then(|p| p.commands.into_iter().next()).and_then(|c| Block::command(c.argv())));
+        let Some(command) = made.and_then(|p| p.commands.into_iter().next()) else { continue };
+        let Some(block) = Block::command(command.argv()) else { continue };
+        commands.push(block);
+        commands.extend(command.warnings.iter().filter(|w| w.inexact).map(|w| Block::Text(format!("Not exact: {}", w.text))));
     }
     if !commands.is_empty() {
-        out.push(Block::Text(
-            "To profile one launch of each of the first again (`warpscope rerun` says if the count is exact):".to_owned(),
-        ));
+        out.push(Block::Text("To profile one launch of each of the first again:".to_owned()));
         out.extend(commands);
     }
     out

@@ -6,6 +6,7 @@ use crate::analysis::Family;
 use crate::analysis::triage::{Finding, LineTime, RUNNING, TimeCategory, Triage};
 use crate::model::{Nanos, Profile, units};
 use crate::report::finding_text::FindingText;
+use crate::report::timeline::describe::format_time;
 use crate::report::triage::{finding_text, judged_line, remarks};
 use std::collections::BTreeMap;
 
@@ -252,10 +253,11 @@ fn timeline_picture(profile: &Profile, triage: &Triage) -> Option<Picture> {
         }
     }
     let base = height - 6.0;
-    svg.add_text((NAMES, base), "start", "dim", &Nanos(begin).to_string());
+    let at = |ns: i64| format_time(ns, (end - begin) / 100);
+    svg.add_text((NAMES, base), "start", "dim", &at(begin));
     svg.add_text((f64::midpoint(NAMES, WIDTH), base), "middle", "dim", &format!("a window of {}", Nanos(end - begin)));
-    svg.add_text((WIDTH, base), "end", "dim", &Nanos(end).to_string());
-    Some(svg.into_picture(format!("What ran from {} to {}", Nanos(begin), Nanos(end))))
+    svg.add_text((WIDTH, base), "end", "dim", &at(end));
+    Some(svg.into_picture(format!("What ran from {} to {}", at(begin), at(end))))
 }
 
 fn draw_event(svg: &mut Svg, (from, to, class, name, count): (f64, f64, &'static str, String, usize), y: f64, height: f64) {

@@ -114,8 +114,11 @@ struct MemoryJson<'a> {
 struct FlopsJson {
     per_second: f64,
     peak_per_second: Option<f64>,
+    /// Null if the peak is not known, or if kernels with unknown operations take more than 20% of kernel time.
     mfu_percent: Option<f64>,
     operators: Option<u64>,
+    /// Kernel time in kernels that may multiply matrices, too, but whose operations are not counted.
+    unknown_percent: Option<f64>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -278,7 +281,8 @@ fn triage_json<'a>(&(_, t): &Judged<'a>) -> TriageJson<'a> {
             per_second: r.per_second,
             peak_per_second: r.peak,
             mfu_percent: r.utilization().map(|u| round_percent(u * 100.0)),
-            operators: if let Counted::Operators(n) = r.counted { Some(n) } else { None },
+            operators: if let Counted::Operators { count, .. } = r.counted { Some(count) } else { None },
+            unknown_percent: if let Counted::Operators { unknown, .. } = r.counted { Some(round_percent(unknown * 100.0)) } else { None },
         }),
         findings: t.findings.iter().map(finding_json).collect(),
         kernel_lead: t.kernel_lead.as_ref().map(|lead| KernelLeadJson {

@@ -207,12 +207,21 @@ pub fn format_flops(per_second: f64) -> String {
     format!("{value} {unit}")
 }
 
+/// Minimum share of kernel time in kernels with unknown operations that is worth a remark.
+const LEAST_UNKNOWN: f64 = 0.01;
+
 /// Describes the floating-point work in the window in a sentence.
 pub fn work_sentence(r: &Rate) -> String {
     let (least, from) = match r.counted {
         Counted::Given => ("", "as given".to_owned()),
-        Counted::Operators(n) => {
-            ("", format!("matrix products, convolutions and attention of {} by their shapes", units::format_count(n, "operator")))
+        Counted::Operators { count, unknown } => {
+            let of = format!("matrix products, convolutions and attention of {} by their shapes", units::format_count(count, "operator"));
+            if unknown < LEAST_UNKNOWN {
+                ("", of)
+            } else {
+                let part = units::format_whole_percent(unknown * 100.0);
+                ("at least ", format!("{of}; kernels with {part} of kernel time may do more, which is not recorded"))
+            }
         }
         Counted::Results(share) => (
             "at least ",
@@ -225,6 +234,7 @@ pub fn work_sentence(r: &Rate) -> String {
             let word = if matches!(r.counted, Counted::Results(_)) { "HFU" } else { "MFU" };
             format!("; {word} {} of {}, the dense BF16 peak", format_percent(u * 100.0), format_flops(peak))
         }
+        (None, Some(_)) => "; too little for a utilization (MFU)".to_owned(),
         _ => "; the peak of this GPU is not known".to_owned(),
     };
     format!("FLOPs: {least}{} over the window ({from}){share}", format_flops(r.per_second))

@@ -10,7 +10,7 @@ use super::super::{Role, Theme};
 use crate::analysis::compare::{Change, ComparedMetric};
 use crate::analysis::diff::MATTERS;
 use crate::analysis::fuzzy::name_similarity;
-use crate::analysis::hint_outcome::{Outcome, Promise};
+use crate::analysis::hint_outcome::{Outcome, Promise, faults_of};
 use crate::analysis::hints::limits::AT_LIMIT;
 use crate::analysis::hints::rule_context::Case;
 use crate::analysis::hints::stalls::Stalls;
@@ -355,14 +355,20 @@ fn predicted_gain(side: &Side<'_>, sides: &[Side<'_>; 2], hint: &Hint) -> Option
     if !related || saved * 100.0 < MATTERS || hint.severity == Severity::Healthy {
         return None;
     }
-    let promise = Promise { id: hint.id, gain: hint.details.gain.clone() };
+    let promise = Promise::from_hint(hint).compare_with(&faults_of(&other.subject.hints));
     let role = match promise.classify_outcome(saved) {
         Outcome::Kept | Outcome::More => Role::Good,
         Outcome::Less => Role::Text,
-        Outcome::Beyond => Role::Warn,
+        Outcome::Beyond | Outcome::Elsewhere => Role::Warn,
     };
+    let elsewhere = if promise.classify_outcome(saved) == Outcome::Elsewhere { " by another change" } else { "" };
     Some((
-        format!("predicted {}, the {} one saves {}", hint.details.gain.to_text(), other.word, units::format_whole_percent(saved * 100.0)),
+        format!(
+            "predicted {}, the {} one saves {}{elsewhere}",
+            hint.details.gain.to_text(),
+            other.word,
+            units::format_whole_percent(saved * 100.0)
+        ),
         role,
     ))
 }

@@ -216,7 +216,9 @@ impl Draw<'_> {
         let subject = &self.screen.subject;
         let mut out = Vec::new();
         if subject.failed {
-            out.push(Line::styled("ncu could not profile this launch: it failed, or was never run.", self.theme.style(Role::Warn)));
+            let text = "ncu could not profile this launch: it failed, or was never run. If it fails without ncu, too, its error code \
+                        (cudaGetLastError after the launch) or compute-sanitizer says why: often, its configuration is not possible.";
+            out.extend(wrap_text(text, self.columns).into_iter().map(|l| Line::styled(l, self.theme.style(Role::Warn))));
         } else if let Some(collect) = subject.sections_to_collect() {
             // The findings of ncu itself are better than none.
             if let Some((title, percent)) = self.first_ncu_rule() {

@@ -158,7 +158,9 @@ fn summary_line(screen: &ResultScreen, theme: &Theme, columns: usize) -> Line<'s
         return Line::styled(text, theme.style(Role::Dim));
     }
     if parts.is_empty() {
-        let how = if screen.metrics.source.tool == IN_PLACE {
+        let how = if screen.subject.failed {
+            "no counters: ncu could not profile this launch"
+        } else if screen.metrics.source.tool == IN_PLACE {
             "speed of light was not measured: warpscope run --measure KERNEL#N"
         } else {
             "speed of light was not collected: --section SpeedOfLight"

@@ -100,6 +100,9 @@ fn of_hints(app: &App, screen: &ResultScreen) -> String {
     let key = |id| app.session.key_link(id);
     let rerun = key(ActionId::Rerun);
     let Some(hint) = screen.hints.selected_hint().or(Some(0)).and_then(|i| screen.subject.hints.get(i)) else {
+        if screen.subject.failed {
+            return format!("{rerun} profiles it again; first check that the launch succeeds without ncu");
+        }
         return format!("{rerun} collects what is missing; then open the result beside this report");
     };
     // Repeat the threshold and metric of the selected value here: a narrow screen has no room for them in the list.

@@ -20,6 +20,8 @@ use ratatui::text::{Line, Span};
 const LABEL: usize = 14;
 /// Minimum share of the view that the steady state fills to stand for all of it.
 const MOST_OF_VIEW: f64 = 0.8;
+/// Maximum share of the run for a view of which one wait may be most, although the run has many.
+const ONE_GAP: f64 = 0.05;
 /// Minimum width for two columns of facts.
 const TWO: usize = 96;
 /// Maximum width of a value in two columns.
@@ -299,7 +301,10 @@ pub fn window_pane(report: &Report, look: &Look<'_>, screen: &TimelineScreen, wi
     }
     match judged.map(|j| (&j.triage, j.window)) {
         Some((Some(Some(triage)), of)) if of == (from, to) => {
-            if !short {
+            if !short && is_around_one_gap(triage, report.whole_triage().map(|t| &**t)) {
+                let text = "one wait fills much of this view: the overview shows what limits the run";
+                lines.extend(wrap_text(text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
+            } else if !short {
                 // If the whole steady state is in view, use the overview's verdict: a bit of warm-up around it should
                 // not change the verdict.
                 let steady = report.whole_triage().filter(|t| marked.is_none() && t.outside.is_some());
@@ -326,6 +331,13 @@ pub fn window_pane(report: &Report, look: &Look<'_>, screen: &TimelineScreen, wi
 
 fn is_part(steady: &Triage, view: i64) -> bool {
     (steady.window.1 - steady.window.0) as f64 <= MOST_OF_VIEW * view as f64
+}
+
+/// Returns true if a view is so short a part of the run that the wait in it cannot be told from a single delay, although
+/// the run may have many such waits.
+fn is_around_one_gap(view: &Triage, run: Option<&Triage>) -> bool {
+    let part = run.is_some_and(|run| view.length() as f64 <= ONE_GAP * run.length() as f64);
+    part && first_verdict(view) == Some(Verdict::SingleDelay) && run.and_then(first_verdict) != Some(Verdict::SingleDelay)
 }
 
 fn first_verdict(triage: &Triage) -> Option<Verdict> {

@@ -60,6 +60,20 @@ pub fn memory_waits(amd: &Amd<'_>) -> Option<Hint> {
 
 /// Rule for `dependency-latency`: LDS and scalar loads.
 pub fn lds_waits(amd: &Amd<'_>) -> Option<Hint> {
+    // Samples may miss an instruction that was executed; a trace has all of them.
+    let traced = amd.get("PC_Samples").is_none();
+    if traced && amd.wave_share("LDS").is_none() && amd.wave_share("SMEM").is_some() {
+        return wait_hint(
+            amd,
+            Diagnosis::Dependencies,
+            &["s_waitcnt lgkmcnt", "SMEM"],
+            "waiting for scalar loads (s_waitcnt lgkmcnt): of kernel arguments, and of other values that all lanes share",
+            &[
+                "load them at the start, with one wide load (s_load_dwordx8), and put independent work before their first use",
+                "more work for each wave: a wave loads its arguments once",
+            ],
+        );
+    }
     wait_hint(
         amd,
         Diagnosis::Dependencies,

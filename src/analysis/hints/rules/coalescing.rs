@@ -79,6 +79,7 @@ const ALIGN: &[&str] = &[
 ];
 const ORDER: &[&str] = &[
     "let neighbouring threads access neighbouring addresses: swap loops or indices so that threadIdx.x runs along memory",
+    "where a thread takes several neighbouring elements: one access of 64 or 128 bits (float2, float4), or one element a thread",
     "turn arrays of structures into structures of arrays",
     "stage through shared memory: load rows coalesced, read columns there",
     "random access: sort or group the indices, or fetch whole sectors and use all of their 32 bytes",

@@ -72,6 +72,21 @@ pub fn bank_conflicts(case: &Case<'_>) -> Option<Hint> {
     )
 }
 
+/// Number of wavefronts that a fully coalesced access of the widest kind needs: 32 threads × 16 bytes, at 128 bytes a
+/// wavefront.
+const WIDEST: f64 = 4.0;
+/// Changes to accesses that need more wavefronts than their width explains.
+const SCATTERED: &[&str] =
+    &["let the threads of a warp access neighbouring words in global memory (swap loops or indices), and different banks in shared memory"];
+const WIDE: &str = "load 64 or 128 bits per thread: fewer instructions and wavefronts for the same bytes";
+
+/// Lower bound on the wavefronts of a load or store. The data stage takes one wavefront a cycle; the pipe takes an
+/// instruction a cycle where an SM has 32 load/store units (V100, A100, H100), or half of one where it has 16 (Turing,
+/// GA10x, Ada).
+fn wavefronts_per_instruction(case: &Case<'_>) -> Option<f64> {
+    Some(case.facts.get("busy_l1_data")? / case.facts.positive_value("busy_lsu")?)
+}
+
 /// Rule for `shared-bandwidth-bound` or `l1-bandwidth-bound`.
 pub fn l1_bandwidth(case: &Case<'_>) -> Option<Hint> {
     let Bottleneck::L1 { share, shared } = find_bottleneck(case)? else { return None };
@@ -115,13 +130,16 @@ pub fn l1_bandwidth(case: &Case<'_>) -> Option<Hint> {
         let tiles = case.demand.get(Unit::Shared).is_none() && !case.facts.without_shared();
         let pipe = case.demand.get(Unit::Lsu).is_some_and(|l| l >= share && case.demand.get(Unit::L1).is_none_or(|d| d < l));
         let what = if pipe { "load and store instructions are the limit: their pipe is at" } else { "L1 is the limit:" };
+        let scattered = wavefronts_per_instruction(case).filter(|w| *w > WIDEST);
+        let each = scattered.map_or_else(String::new, |w| format!(", with at least {w:.0} wavefronts for each load and store"));
         let change: &[&str] = if tiles {
             &["compute more per load: larger tiles in registers, whatever the loads read (global, shared or local memory)"]
         } else {
             &["load less often: tile through shared memory or registers, so that each value is loaded once per block"]
         };
-        Hint::new(Diagnosis::L1Bandwidth, stake, format!("{what} {} of its peak", format_share(share)))
+        Hint::new(Diagnosis::L1Bandwidth, stake, format!("{what} {} of its peak{each}", format_share(share)))
             .with_confidence(if tiles { Sure::Likely } else { Sure::Certain })
+            .with_actions(if scattered.is_none() { &[] } else { SCATTERED })
             .with_actions(change)
             .with_evidence([
                 case.unit_evidence(Unit::L1, at),
@@ -132,10 +150,12 @@ pub fn l1_bandwidth(case: &Case<'_>) -> Option<Hint> {
                 case.stall_evidence("lg_throttle", None),
                 case.stall_evidence("long_scoreboard", None),
             ])
-            .with_actions(&[
-                "load 64 or 128 bits per thread: fewer instructions and wavefronts for the same bytes",
-                "let the threads of a warp read the same or neighbouring words, which share wavefronts",
-            ])
+            .with_actions(match (pipe, scattered) {
+                (_, Some(_)) => &[],
+                // Instructions are the limit, however few wavefronts they need.
+                (true, None) => &[WIDE],
+                (false, None) => &[WIDE, "let the threads of a warp read the same or neighbouring words, which share wavefronts"],
+            })
             .with_confirmation(
                 &["MemoryWorkloadAnalysis_Tables", "SourceCounters"],
                 true,
@@ -169,5 +189,28 @@ mod tests {
         assert!(
             bank_conflicts(&Case::new(&Facts::from_pairs(&[("shared_source_wavefronts", 100.0), ("shared_source_ideal", 10.0)]))).is_none()
         );
+    }
+    #[test]
+    fn scattered_accesses_are_told_from_many_instructions() {
+        let change = |data: f64, pipe: f64| {
+            let facts = Facts::from_pairs(&[
+                ("busy_l1_data", data),
+                ("busy_lsu", pipe),
+                ("busy_fma", 2.0),
+                ("static_shared", 0.0),
+                ("dynamic_shared", 0.0),
+            ]);
+            let hint = l1_bandwidth(&Case::new(&facts)).unwrap();
+            (hint.headline.clone(), hint.actions.clone())
+        };
+        // One matrix product on an A10G, read against and along its rows: 10.8 and 1.40 ms.
+        let (headline, actions) = change(97.5, 11.8);
+        assert!(headline.ends_with("with at least 8 wavefronts for each load and store"), "{headline}");
+        assert!(actions[0].contains("neighbouring words"), "{actions:?}");
+        let (headline, actions) = change(45.7, 91.4);
+        assert!(headline.starts_with("load and store instructions") && !headline.contains("wavefronts"), "{headline}");
+        assert!(actions.iter().all(|a| !a.contains("share wavefronts")), "{actions:?}");
+        // 128-bit accesses take four.
+        assert!(!change(90.0, 24.0).0.contains("wavefronts"));
     }
 }

@@ -22,6 +22,9 @@ pub fn memory_latency(case: &Case<'_>) -> Option<Hint> {
         return None;
     }
     let cycles = case.facts.get("stall_long_scoreboard").map_or_else(String::new, |c| format!(", {c:.0} cycles per instruction"));
+    // Warps that wait for loads while device memory or L2 is at its limit wait for bandwidth.
+    let known = [Unit::Dram, Unit::L2, Unit::Memory].iter().any(|u| case.demand.get(*u).is_some());
+    let unknown = if known { "" } else { "; how busy L2 and device memory are was not measured, and they may be the limit" };
     let peak = case
         .demand
         .busiest_unit()
@@ -40,11 +43,15 @@ pub fn memory_latency(case: &Case<'_>) -> Option<Hint> {
         Hint::new(
             Diagnosis::MemoryLatency,
             case.waiting_gain(share),
-            format!("warps wait for memory {} of the time{cycles}{peak}", format_share(share)),
+            format!("warps wait for memory {} of the time{cycles}{peak}{unknown}", format_share(share)),
         )
         .with_gain_basis(case.waiting_bound(share))
         .with_relief(relief)
-        .with_confidence(if case.waiting_counts() >= 1.0 { Sure::Certain } else { Sure::Likely })
+        .with_confidence(match case.waiting_counts() >= 1.0 {
+            _ if !known => Sure::Possible,
+            true => Sure::Certain,
+            false => Sure::Likely,
+        })
         .with_evidence([
             case.stall_evidence("long_scoreboard", Some(STALL)),
             case.unit_evidence(Unit::Dram, Some(LATENCY)),

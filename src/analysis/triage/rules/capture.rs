@@ -2,7 +2,7 @@
 
 use crate::analysis::triage::finding::{Finding, Severity};
 use crate::analysis::triage::run_context::RunContext;
-use crate::analysis::triage::text::format_ns;
+use crate::analysis::triage::text::{capitalize, format_ns};
 use crate::analysis::triage::time_category::Cause;
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::units::format_share;
@@ -68,7 +68,9 @@ pub fn short_capture(case: &RunContext<'_>) -> Option<Finding> {
             format!("Record the host's {} calls, too ({}).", case.terms.gpu.api, case.terms.record_calls),
         )
     } else {
-        (lost?.text.clone(), "Record a shorter part, or fewer kinds of events, so that none are lost.".to_owned())
+        let lost = lost?;
+        let usual = "record a shorter part, or fewer kinds of events, so that none are lost";
+        (lost.text.clone(), format!("{}.", capitalize(lost.fix.as_deref().unwrap_or(usual))))
     };
     let mut finding = Finding::new(Verdict::ShortCapture, 0.0, headline)
         .with_gain_basis("no gain: the findings below may be wrong")

@@ -10,6 +10,7 @@ mod state;
 pub use lazy_details::Asked;
 pub use state::ResultScreen;
 
+use self::source::Heat;
 use crate::analysis::compare;
 use crate::analysis::hints::{Hint, PLUS, Severity, Subject};
 use crate::analysis::metrics_rows::MetricsRow;
@@ -98,6 +99,8 @@ impl ResultScreen {
                 }
             },
             View::Source => {
+                let hint = self.hints.selected_hint().or(Some(0)).and_then(|i| self.subject.hints.get(i));
+                self.source.show_heat(Heat::of_diagnosis(hint.map(|h| h.id)));
                 if matches!(self.source.code, Asked::No | Asked::Failed(_)) {
                     self.source.code = Asked::Waiting;
                     return Response::effect(Effect::Code { report: cx.report, from: self.report, result: self.result });
@@ -348,6 +351,7 @@ impl Screen for ResultScreen {
             }
             ActionId::CodeOrder => {
                 self.source.in_order = !self.source.in_order;
+                self.source.heat = Heat::Samples;
                 self.source.rebuild_listing(&self.metrics, self.result, self.details.get().map(|d| &**d));
                 self.source.selected = self.source.hottest_row();
                 Response::none()

@@ -1,9 +1,40 @@
 //! Hottest source lines and instructions of one result
 
 use super::lazy_details::Asked;
-use crate::analysis::code::{self, Instruction, Listing};
+use crate::analysis::code::{self, Counts, Instruction, Listing};
+use crate::analysis::hints::Diagnosis;
 use crate::model::{Code, Details, Metrics};
 use std::sync::Arc;
+
+/// Count by which the hottest row is found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Heat {
+    #[default]
+    Samples,
+    /// L2 sectors beyond what coalesced accesses need.
+    ExcessSectors,
+    /// Wavefronts of shared memory beyond what accesses without bank conflicts need.
+    ExcessWavefronts,
+}
+
+impl Heat {
+    /// Count that locates what a hint names.
+    pub fn of_diagnosis(id: Option<Diagnosis>) -> Self {
+        match id {
+            Some(Diagnosis::Uncoalesced) => Self::ExcessSectors,
+            Some(Diagnosis::BankConflicts) => Self::ExcessWavefronts,
+            _ => Self::Samples,
+        }
+    }
+
+    fn count(self, counts: &Counts) -> f64 {
+        match self {
+            Self::Samples => counts.samples,
+            Self::ExcessSectors => counts.excess_l2.unwrap_or(0.0),
+            Self::ExcessWavefronts => counts.excess_shared.unwrap_or(0.0),
+        }
+    }
+}
 
 #[derive(Clone, Debug)]
 pub struct SourceView {
@@ -15,11 +46,12 @@ pub struct SourceView {
     pub in_order: bool,
     /// Index of the selected row.
     pub selected: usize,
+    pub heat: Heat,
 }
 
 impl Default for SourceView {
     fn default() -> Self {
-        Self { code: Asked::No, listing: None, instructions: false, in_order: false, selected: 0 }
+        Self { code: Asked::No, listing: None, instructions: false, in_order: false, selected: 0, heat: Heat::default() }
     }
 }
 
@@ -45,16 +77,30 @@ impl SourceView {
         }
     }
 
-    /// Index of the row with the most samples.
+    /// Index of the row with the highest count, or with the most samples if the count is not there.
     pub fn hottest_row(&self) -> usize {
         let Some(listing) = &self.listing else { return 0 };
-        let samples: Vec<f64> = if self.instructions {
-            listing.instructions.iter().map(|i| i.counts.samples).collect()
-        } else {
-            listing.lines.iter().map(|l| l.counts.samples).collect()
+        let of = |heat: Heat| -> Vec<f64> {
+            if self.instructions {
+                listing.instructions.iter().map(|i| heat.count(&i.counts)).collect()
+            } else {
+                listing.lines.iter().map(|l| heat.count(&l.counts)).collect()
+            }
         };
+        let mut counts = of(self.heat);
+        if counts.iter().all(|c| *c <= 0.0) {
+            counts = of(Heat::Samples);
+        }
         // On a tie, select the first row.
-        samples.iter().enumerate().rev().max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |m| m.0)
+        counts.iter().enumerate().rev().max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |m| m.0)
+    }
+
+    /// Selects the row that has most of what a hint names.
+    pub fn show_heat(&mut self, heat: Heat) {
+        if self.heat != heat {
+            self.heat = heat;
+            self.selected = self.hottest_row();
+        }
     }
 
     /// Stores the code; without line information, switches to instructions.
@@ -64,6 +110,7 @@ impl SourceView {
         if self.listing.as_ref().is_some_and(|l| l.lines.is_empty()) {
             self.instructions = true;
         }
+        self.selected = self.hottest_row();
     }
 
     /// Jumps from a line to its hottest instruction, or from an instruction to its line.
