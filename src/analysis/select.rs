@@ -26,6 +26,8 @@ pub fn select_kernels(all: &[Kernel], selector: &str) -> Selected {
     let exact = [
         ids(&|k| k.function() == selector),
         ids(&|k| readable_name(k) == selector),
+        // `sum` for `sum (reduce_kernel)`, unless several kernels are called that.
+        only_name(all, |k| readable_name(k).split(" (").next() == Some(selector)),
         ids(&|k| k.demangled() == selector),
         ids(&|k| k.mangled() == selector),
     ];
@@ -48,12 +50,27 @@ pub fn select_kernels(all: &[Kernel], selector: &str) -> Selected {
             let names: BTreeSet<Cow<'_, str>> = all.iter().map(name).filter(|n| matches(n)).collect();
             match names.len() {
                 0 => {}
-                1 => return Selected::Kernels(ids(&|k| names.contains(&name(k)))),
+                1 => {
+                    // A function's name must not hide other kernels whose readable names match, too.
+                    let other = |k: &&Kernel| !names.contains(&name(k)) && matches(&readable_name(k));
+                    let others: BTreeSet<Cow<'_, str>> = all.iter().filter(other).map(readable_name).collect();
+                    if others.is_empty() {
+                        return Selected::Kernels(ids(&|k| names.contains(&name(k))));
+                    }
+                    return Selected::Ambiguous(names.into_iter().chain(others).map(Cow::into_owned).collect());
+                }
                 _ => return Selected::Ambiguous(names.into_iter().map(Cow::into_owned).collect()),
             }
         }
     }
     Selected::Nothing
+}
+
+/// Returns the kernels that satisfy a condition, if all of them have the same readable name; else none.
+fn only_name(all: &[Kernel], is: impl Fn(&Kernel) -> bool) -> BTreeSet<KernelId> {
+    let found: Vec<(KernelId, &Kernel)> = (0..).map(KernelId).zip(all).filter(|(_, k)| is(k)).collect();
+    let names: BTreeSet<Cow<'_, str>> = found.iter().map(|(_, k)| readable_name(k)).collect();
+    if names.len() == 1 { found.into_iter().map(|(id, _)| id).collect() } else { BTreeSet::new() }
 }
 
 #[cfg(test)]
@@ -72,5 +89,14 @@ mod tests {
         assert_eq!(select_kernels(&p, "scl"), ids(&[3]));
         assert_eq!(select_kernels(&p, "fo"), Selected::Ambiguous(vec!["foo".into(), "foobar".into()]));
         assert_eq!(select_kernels(&p, "zzz"), Selected::Nothing);
+        // The name that the table shows comes before a function whose name merely contains the word.
+        let functor = "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::func_wrapper_t<float, at::native::sum_functor<float, float, float>::operator()(at::TensorIterator&)::{lambda(float, float)#1}>>>(x)";
+        for (f, d) in [("reduce_kernel", functor), ("sum_and_scatter", "sum_and_scatter(x)")] {
+            p.push(Kernel { function: Some(f.into()), demangled: Some(d.into()), ..Kernel::default() });
+        }
+        assert_eq!(readable_name(&p[4]), "sum (reduce_kernel)");
+        assert_eq!(select_kernels(&p, "sum"), ids(&[4]));
+        assert_eq!(select_kernels(&p, "su"), Selected::Ambiguous(vec!["sum_and_scatter".into(), "sum (reduce_kernel)".into()]));
+        assert_eq!(select_kernels(&p, "sum_and"), ids(&[5]));
     }
 }

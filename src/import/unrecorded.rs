@@ -57,7 +57,9 @@ pub fn find_unrecorded(profile: &mut Profile, copies: bool) {
     let calls = &profile.calls;
     let of = |kind: CallKind| calls.names.iter().any(|n| n.kind == kind);
     profile.coverage.calls = !calls.names.is_empty();
-    if !(of(CallKind::Launch) || of(CallKind::GraphLaunch)) || profile.metrics.is_some() {
+    // An importer may know it from the numbers of the launches.
+    let known = !profile.coverage.unrecorded.is_empty();
+    if !(of(CallKind::Launch) || of(CallKind::GraphLaunch)) || profile.metrics.is_some() || known {
         return;
     }
     let mut processes = find_unmatched(profile);

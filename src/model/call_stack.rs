@@ -11,6 +11,8 @@ pub struct StackFrame {
     pub file: Option<Arc<str>>,
     /// Line being executed, starting at 1; `None` if unknown.
     pub line: Option<u32>,
+    /// True if the line is the one at which the function begins, because no other was recorded (torch.profiler).
+    pub first_line: bool,
     pub python: bool,
     /// Module of a native function (an executable or library), if `file` may be its source file.
     pub module: Option<Arc<str>>,

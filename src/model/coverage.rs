@@ -161,7 +161,9 @@ impl Coverage {
             (_, Vendor::Amd) if graphs => {
                 "ROCm up to 7.2.1 drops the kernels under hipGraphLaunch: record with ROCm 7.2.2 or newer, or run without graphs"
             }
-            (_, Vendor::Amd) => "ROCm 7.0.1 is known to leave out whole streams: record with a newer ROCm",
+            (_, Vendor::Amd) => {
+                "record all kernels of the run, without a filter, and not with ROCm 7.0.1, which is known to leave out whole streams"
+            }
             ("nsys", _) if processes => {
                 "record with `nsys profile --trace-fork-before-exec=true --cuda-graph-trace=node …` (vLLM and other programs start their workers by fork), and let every process exit normally"
             }

@@ -221,12 +221,13 @@ fn draw_panels(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LinesScree
     // A function may occur on several paths of the tree; the list of functions adds them up.
     let same = |n: &&CallNode| n.frame.function == node.frame.function && n.frame.file == node.frame.file;
     let by_path = if screen.tree.nodes.iter().filter(same).nth(1).is_some() { ", called in this way" } else { "" };
+    // torch.profiler records at which line a function begins, not where it is.
+    let at_line = if node.frame.first_line { String::new() } else { format!(", {} of it at this line", Nanos(node.line_ns)) };
     say(
         format!(
-            "The GPU is idle for {} ({} of what is known) while the host is in this function{by_path}, {} of it at this line, at most {} at a time.",
+            "The GPU is idle for {} ({} of what is known) while the host is in this function{by_path}{at_line}, at most {} at a time.",
             Nanos(node.ns),
             units::format_percent(node.ns as f64 / all * 100.0),
-            Nanos(node.line_ns),
             Nanos(node.longest_ns())
         ),
         text,

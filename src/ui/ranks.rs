@@ -249,19 +249,26 @@ fn draw_below(frame: &mut Frame<'_>, area: Rect, app: &App, (screen, ranks): (&R
     if !framed {
         let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
         let mut lines = legend_of(screen, ranks, usize::from(inner.width), theme);
-        lines.extend(selected_lines(screen, ranks, usize::from(inner.width), theme));
+        let (times, facts) = selected_lines(screen, ranks, usize::from(inner.width), theme);
+        lines.extend(times);
         let between = job_lines(ranks, usize::from(inner.width), theme);
-        if lines.len() + 2 < usize::from(inner.height) {
+        // What to do comes before where the rank ran.
+        let room = usize::from(inner.height);
+        let (before, after) = if lines.len() + facts.len() + 1 + between.len() <= room { (facts, Vec::new()) } else { (Vec::new(), facts) };
+        lines.extend(before);
+        if lines.len() + 2 < room {
             lines.push(Line::default());
             lines.extend(between);
         }
+        lines.extend(after);
         super::panel::draw_lines(frame, inner, lines);
         return;
     }
     let halves = Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]);
     let width = usize::from(halves.split(area)[0].width.saturating_sub(4));
     let mut own = legend_of(screen, ranks, width, theme);
-    own.extend(selected_lines(screen, ranks, width, theme));
+    let (times, facts) = selected_lines(screen, ranks, width, theme);
+    own.extend(times.into_iter().chain(facts));
     let between = job_lines(ranks, width, theme);
     let mut rest = area;
     let tall = u16::try_from(own.len().max(between.len()) + 2).unwrap_or(u16::MAX);
@@ -305,8 +312,9 @@ fn pair_lines(key: &str, value: &str, columns: usize, theme: &Theme) -> Vec<Line
     lines.into_iter().enumerate().map(line).collect()
 }
 
-fn selected_lines(screen: &RanksScreen, ranks: &Ranks, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let Some(member) = screen.selected_member() else { return Vec::new() };
+/// Times of the selected rank, and facts about where it ran.
+fn selected_lines(screen: &RanksScreen, ranks: &Ranks, columns: usize, theme: &Theme) -> (Vec<Line<'static>>, Vec<Line<'static>>) {
+    let Some(member) = screen.selected_member() else { return (Vec::new(), Vec::new()) };
     let digest = &ranks.digests[member.digest];
     let mut out = Vec::new();
     let mut put = |key: &str, value: &str| out.extend(pair_lines(key, value, columns, theme));
@@ -324,6 +332,8 @@ fn selected_lines(screen: &RanksScreen, ranks: &Ranks, columns: usize, theme: &T
     if let Some(finding) = digest.findings.first() {
         put("alone", &format!("{}: {}", finding.id, finding.headline));
     }
+    let mut facts = Vec::new();
+    let mut put = |key: &str, value: &str| facts.extend(pair_lines(key, value, columns, theme));
     let gpu = [digest.host.clone(), digest.device.map(|d| format!("GPU {d}")), digest.device_name.clone()];
     let gpu: Vec<String> = gpu.into_iter().flatten().collect();
     if !gpu.is_empty() {
@@ -337,7 +347,7 @@ fn selected_lines(screen: &RanksScreen, ranks: &Ranks, columns: usize, theme: &T
     }
     let name = digest.file.rsplit('/').next().unwrap_or(&digest.file);
     put("report", &cut_middle(&escape_unsafe(name), columns.saturating_sub(KEY)));
-    out
+    (out, facts)
 }
 
 fn job_lines(ranks: &Ranks, columns: usize, theme: &Theme) -> Vec<Line<'static>> {

@@ -348,6 +348,7 @@ fn sampled_launches(name: &str, samples: i64) -> (Profile, [u64; 2]) {
         function: name.into(),
         file: Some("/app/loop.py".into()),
         line: Some(line),
+        first_line: false,
         python: true,
         ..StackFrame::default()
     };

@@ -6,7 +6,8 @@ use std::fmt::Write;
 use std::path::Path;
 use warpscope::analysis::flops::{Counted, Operators, Rate};
 use warpscope::analysis::triage::{Scope, StepSource, Sure, Triage, Verdict, triage_profile};
-use warpscope::model::{Cancel, Profile};
+use warpscope::model::{Cancel, LaunchId, Profile};
+use warpscope::rerun::select_launches;
 
 fn triage(profile: &Profile) -> Triage {
     triage_profile(profile, &Scope::default(), &Cancel::default()).unwrap()
@@ -331,4 +332,18 @@ fn graphs_that_are_not_identified_are_steps_only_between_waits() {
     };
     assert!(!matches!(found(false), Some(StepSource::Graphs)), "{:?}", found(false));
     assert_eq!(found(true), Some(StepSource::Graphs));
+}
+
+#[test]
+fn the_median_launch_is_one_of_the_configuration_that_takes_most_of_the_time() {
+    let mut run = TorchTrace::default();
+    // A reduction in two passes: many blocks, then one.
+    for (i, (grid, us)) in [(256, 468.0), (1, 118.0), (256, 335.0), (1, 115.0), (1, 116.0)].into_iter().enumerate() {
+        let at = i as f64 * 1000.0;
+        run.kernel("reduce", [grid, 1, 1], at, at + 5.0, us);
+    }
+    let profile = run.read();
+    let all: Vec<LaunchId> = (0..profile.launches.len() as u32).map(LaunchId).collect();
+    let median = select_launches::median(&profile, &all).unwrap();
+    assert_eq!(profile.launches.duration(median.0 as usize), 335_000);
 }

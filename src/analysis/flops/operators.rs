@@ -198,7 +198,9 @@ impl<'a> Operators<'a> {
         for &(_, thread, start, end) in &found {
             inside.entry(thread).or_default().push((start, end));
         }
-        inside.values_mut().for_each(|list| list.sort_unstable());
+        for list in inside.values_mut() {
+            list.sort_unstable();
+        }
         let is_inside = |thread: (u32, u32), call: i64| {
             inside.get(&thread).is_some_and(|list| {
                 let until = list.partition_point(|r| r.0 <= call);

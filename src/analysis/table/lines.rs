@@ -39,7 +39,14 @@ pub fn columns<'t>() -> Vec<LineColumn<'t>> {
         }),
         LineColumn::new("file", "file", Unit::Text, "source file", |r| r.line.frame.file.as_deref().map_or(Value::Absent, Value::text))
             .only(MACHINE),
-        LineColumn::new("line", "line", Unit::Id, "line where most of the time is", |r| Value::maybe_int(r.line.frame.line)).only(MACHINE),
+        LineColumn::new(
+            "line",
+            "line",
+            Unit::Id,
+            "line where most of the time is; the first line of the function in traces of torch.profiler, which records no other",
+            |r| Value::maybe_int(r.line.frame.line),
+        )
+        .only(MACHINE),
         LineColumn::new("depth", "depth", Unit::Id, "level in the tree of calls, from 0", |r| Value::int(r.depth)).only(MACHINE),
         LineColumn::new("idle_ns", "GPU idle", Unit::Ns, "time that the GPU was idle while a launching thread was in the function", |r| {
             Value::Int(r.line.ns)
@@ -47,7 +54,10 @@ pub fn columns<'t>() -> Vec<LineColumn<'t>> {
         LineColumn::new("share_percent", "share", Unit::Percent, "of the idle time of the host whose lines are known", |r| {
             Value::Real(r.share_percent())
         }),
-        LineColumn::new("line_ns", "at the line", Unit::Ns, "part of it at the line", |r| Value::Int(r.line.line_ns)).priority(8),
+        LineColumn::new("line_ns", "at the line", Unit::Ns, "part of it at the line, if lines were recorded", |r| {
+            if r.line.frame.first_line { Value::Absent } else { Value::Int(r.line.line_ns) }
+        })
+        .priority(8),
         LineColumn::new(
             "samples",
             "samples",

@@ -20,7 +20,8 @@ fn parse_function(name: &str) -> StackFrame {
     });
     match split {
         Some((file, line, function)) => {
-            StackFrame { function: function.into(), file: Some(file.into()), line: Some(line), python: true, ..StackFrame::default() }
+            let (file, line) = (Some(file.into()), Some(line));
+            StackFrame { function: function.into(), file, line, first_line: true, python: true, ..StackFrame::default() }
         }
         None => StackFrame { function: normalize_label(name).into(), python: true, ..StackFrame::default() },
     }

@@ -2,6 +2,7 @@
 //! first, unless something else is worth a tenth of the window.
 
 use super::finding::{Finding, LEAST_SHARE, OUTRANKS_HEALTHY, Severity, Sure};
+use super::rules::stalls::{is_of_kernels, recurs};
 use super::verdict::Verdict as V;
 use crate::analysis::finding::{move_under_causes, sort_by_cost};
 
@@ -45,9 +46,11 @@ fn place_verdict(findings: &mut Vec<Finding>) {
         return;
     }
     let fills = bound.stake >= FILLS;
-    let worst = findings.iter().map(|f| f.stake).fold(0.0, f64::max);
+    let worst = findings.iter().filter(|f| !is_of_kernels(f)).map(|f| f.stake).fold(0.0, f64::max);
     if worst < OUTRANKS_HEALTHY && fills {
-        findings.insert(0, bound);
+        // Steps of the same work that take longer again and again come first; the kernels are the limit all the same.
+        let again = findings.first().is_some_and(|f| f.stake >= OUTRANKS_HEALTHY && recurs(f));
+        findings.insert(usize::from(again), bound);
     } else if findings.iter().all(|f| f.id == V::ShortCapture) {
         // Nothing else was found, so kernels are a possible limit, unless they hardly run.
         if bound.stake < OUTRANKS_HEALTHY && !findings.is_empty() {

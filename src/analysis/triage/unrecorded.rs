@@ -3,18 +3,16 @@
 use super::finding::{Finding, Severity, Sure};
 use super::text::capitalize;
 use super::verdict::Verdict;
+use crate::model::Profile;
 use crate::model::coverage::Work;
-use crate::model::{NoteKind, Profile};
 
 /// If so much work was not recorded that idle time and shares are unknown, puts that finding first and lowers all
 /// others to possible.
 pub fn judge_unrecorded(profile: &Profile, findings: &mut Vec<Finding>) {
     let coverage = &profile.coverage;
     let Some(sentence) = coverage.describe_losses().filter(|_| coverage.is_inconclusive()) else { return };
-    // The capture rule's finding about lost events would say the same again.
-    let lost =
-        |f: &Finding| f.id == Verdict::ShortCapture && profile.notes.iter().any(|n| n.kind == NoteKind::Lost && n.text == f.headline);
-    findings.retain(|f| !lost(f));
+    // Where records are missing, the capture rule's finding says the same again, or calls time idle that is not known to be.
+    findings.retain(|f| f.id != Verdict::ShortCapture);
     for finding in findings.iter_mut() {
         finding.sure = Sure::Possible;
     }

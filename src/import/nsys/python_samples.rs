@@ -114,6 +114,7 @@ pub fn build_samples(mut marks: Vec<Mark>, strings: &mut Strings<'_>, threads: &
                     function,
                     file: text(file),
                     line: (line > 0).then_some(line),
+                    first_line: false,
                     python: true,
                     ..StackFrame::default()
                 });

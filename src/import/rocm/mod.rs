@@ -12,6 +12,7 @@ mod dataframes;
 mod json;
 mod legacy;
 mod many;
+mod missing_dispatches;
 mod passes;
 mod pc_samples;
 mod pftrace;
@@ -33,6 +34,7 @@ use super::{Cancel, ImportError, Importer, Input, Job, Parts};
 use crate::launch::open;
 use crate::model::units::format_count;
 use crate::model::{CallKind, Code, Details, Metrics, Note, NoteKind, Profile, Severity, Source};
+use missing_dispatches::MissingDispatches;
 use rows::Rows;
 use rustc_hash::FxHashSet;
 use std::path::PathBuf;
@@ -542,23 +544,6 @@ impl Importer for RocmPerfetto {
     }
 }
 
-/// Returns the number of missing dispatches, based on gaps in the sorted dispatch ids, which start at 1 in each
-/// process.
-fn count_missing(rows: &Rows) -> u64 {
-    if rows.chosen || rows.legacy {
-        return 0;
-    }
-    // Dispatches are sorted by process and number.
-    let mut missing = 0;
-    let mut last = (u32::MAX, 0_u64);
-    for d in rows.dispatches.iter().filter(|d| d.id > 0) {
-        let before = if last.0 == d.process { last.1 } else { 0 };
-        missing += d.id.saturating_sub(before.saturating_add(1));
-        last = (d.process, d.id);
-    }
-    missing
-}
-
 /// Returns those dispatches of a trace that have counters, together with the counters. `None` if no dispatch has any,
 /// or if the report contains no other dispatches.
 fn counted_dispatches(rows: &Rows) -> Option<Rows> {
@@ -613,7 +598,7 @@ fn build_profile(mut rows: Rows, input: &Input, job: &Job<'_>, schema: Option<St
     rows.drop_replays();
     let (broken, driver_records, replays) = (rows.broken, rows.driver_records, rows.replays);
     let passes = passes::merge_passes(&mut rows);
-    let missing = count_missing(&rows) + rows.durations.as_ref().map_or(0, |d| d.missing);
+    let missing = MissingDispatches::from_rows(&rows);
     let by_guid = rows.by_guid;
     let counted = job.wants.has_parts(Parts::DETAILS).then(|| counted_dispatches(&rows)).flatten();
     let rows_without_times = rows.durations.is_none() && rows.dispatches.iter().all(|d| d.start == 0);
@@ -647,14 +632,7 @@ fn build_profile(mut rows: Rows, input: &Input, job: &Job<'_>, schema: Option<St
         );
         profile.notes.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
     }
-    if missing > 0 {
-        let (is, ids) = if missing == 1 { ("is", "its dispatch id is") } else { ("are", "their dispatch ids are") };
-        let text = format!(
-            "{} of the run {is} not in this report: {ids} missing.",
-            format_count(usize::try_from(missing).unwrap_or(usize::MAX), "kernel launch")
-        );
-        profile.notes.push(Note::new(Severity::Warning, NoteKind::Lost, text));
-    }
+    missing.add_to(&mut profile);
     let count = |n: u64, noun: &str| format_count(usize::try_from(n).unwrap_or(usize::MAX), noun);
     if replays > 0 {
         let text = format!(

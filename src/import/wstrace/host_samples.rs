@@ -29,6 +29,7 @@ pub fn add_samples(names: &Names, rows: &Rows, threads: &mut Threads, out: &mut 
             function: names.get(f.name).unwrap_or_else(|| "(unnamed function)".into()),
             file: names.get(f.file),
             line: Some(&f.lines).filter(|l| l.len() <= LONGEST_TABLE).and_then(|l| find_line(l, f.minor, f.first_line, row.offset)),
+            first_line: false,
             python: true,
             ..StackFrame::default()
         },

@@ -55,6 +55,7 @@ pub fn build_frames(names: &Names, rows: &Rows) -> NativeFrames {
                 function: frame.function.unwrap_or_else(|| "(unnamed function)".into()),
                 file: Some(frame.file.unwrap_or_else(|| path.clone())),
                 line: frame.line,
+                first_line: false,
                 python: false,
                 module: Some(path.clone()),
                 beside,

@@ -253,6 +253,9 @@ fn draw_stalls(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScre
     draw_parts(frame, area, Panel::new(title).note(note), &waits, theme);
 }
 
+/// Width of a percentage, with the gap before it.
+const FIGURE: usize = 5;
+
 /// Draws the wave cycles on an AMD GPU by activity.
 fn draw_waves(frame: &mut Frame<'_>, area: Rect, spent: &[(&'static str, f64)], theme: &Theme) {
     if spent.is_empty() {
@@ -263,6 +266,19 @@ fn draw_waves(frame: &mut Frame<'_>, area: Rect, spent: &[(&'static str, f64)], 
     let active =
         spent.iter().find(|s| s.0 == "active").map(|s| format!("active {}", units::format_whole_percent(s.1 * 100.0))).unwrap_or_default();
     let note = vec![Span::styled(active, theme.style(Role::Dim))];
+    // The counters of an AMD GPU may count a cycle more than once: then the shares are no parts of a whole.
+    if spent.iter().map(|s| s.1).sum::<f64>() > 1.005 {
+        let inner = Panel::new(title).note(vec![Span::styled("they overlap", theme.style(Role::Dim))]).draw(frame, area, true, theme);
+        let name = spent.iter().map(|s| display_width(s.0)).max().unwrap_or(0);
+        let columns = usize::from(inner.width).saturating_sub(name + FIGURE + 1);
+        let lines = spent.iter().map(|(word, share)| {
+            let mut spans = vec![Span::styled(align_left(word, name + 1), theme.style(Role::Text))];
+            spans.extend(bar(*share, columns, theme.style(Role::Bar), theme));
+            spans.push(Span::styled(align_right(&units::format_whole_percent(share * 100.0), FIGURE), theme.style(Role::Title)));
+            Line::from(spans)
+        });
+        return draw_lines(frame, inner, lines.collect());
+    }
     let waits: Vec<(String, f64)> = spent.iter().filter(|s| s.0 != "active").map(|s| (s.0.to_owned(), s.1)).collect();
     draw_parts(frame, area, Panel::new(title).note(note), &waits, theme);
 }

@@ -9,7 +9,7 @@ use super::super::text::{align_left, align_right, wrap_text};
 use super::super::view::View;
 use super::super::widgets::gauge;
 use super::super::{Role, Theme};
-use super::roofline_chart::{draw_full_chart, legend_spans, level_mark};
+use super::roofline_chart::{draw_full_chart, legend_spans, longest_duration, point_glyph};
 use crate::analysis::labels::{cut_end, cut_middle};
 use crate::analysis::metric::{format_count, human_number};
 use crate::analysis::roofline::Plot;
@@ -28,7 +28,7 @@ const SIDE: u16 = 76;
 /// Minimum number of rows for panels to have borders.
 const FRAMED: u16 = 26;
 /// Legend for the sizes of other results' points.
-const POINTS: &str = "  ● long • short duration, this result's ";
+const POINTS: &str = "  ○ • · by duration, this result's ";
 
 pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut View, theme: &Theme) {
     let Some(plot) = &screen.roofline.plot else { return };
@@ -224,15 +224,10 @@ fn draw_table(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &P
     frame.render_widget(Line::styled(cut_end(&head, columns), theme.style(Role::Head)), Rect { height: 1.min(area.height), ..area });
     let below = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     let of = Rows { list: "roofline", count: plot.points.len(), selected: screen.roofline.selected };
+    let longest = longest_duration(plot);
     table::draw_rows(frame, below, of, view, theme, |at, _| {
         let Some(p) = plot.points.get(at) else { return Vec::new() };
-        let glyph = if p.own {
-            level_mark(p.level)
-        } else if p.marked {
-            "●"
-        } else {
-            "•"
-        };
+        let glyph = point_glyph(p, longest);
         let role = if p.own { Role::Title } else { Role::Text };
         let (number, unit) = human_number(p.achieved, "flop/second");
         let share = p.achieved / p.attainable * 100.0;

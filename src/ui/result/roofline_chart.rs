@@ -37,6 +37,21 @@ pub fn level_mark(level: Level) -> &'static str {
     }
 }
 
+/// Glyph of a point: the level for those of this result, else a size by its duration; `longest` is the longest one.
+pub fn point_glyph(point: &Point, longest: f64) -> &'static str {
+    match point.duration / longest {
+        _ if point.own => level_mark(point.level),
+        size if size > 0.3 => "○",
+        size if size > 0.03 => "•",
+        _ => "·",
+    }
+}
+
+/// Longest duration of the points, at least 1 ns.
+pub fn longest_duration(plot: &Plot) -> f64 {
+    plot.points.iter().map(|p| p.duration).fold(1.0, f64::max)
+}
+
 /// Ranges of both axes, in powers of ten.
 struct Axes {
     x: (f64, f64),
@@ -186,15 +201,9 @@ fn place_points(selected: usize, plot: &Plot, (columns, rows): (usize, usize), (
     let chosen = |p: &Point| selected.is_some_and(|s| std::ptr::eq(s, p));
     let mut points: Vec<&Point> = plot.points.iter().collect();
     points.sort_by_key(|p| (chosen(p), p.own, p.marked));
-    let longest = plot.points.iter().map(|p| p.duration).fold(1.0, f64::max);
+    let longest = longest_duration(plot);
     let of = |point: &&Point| {
-        let size = point.duration / longest;
-        let glyph = match point {
-            p if p.own => level_mark(p.level),
-            _ if size > 0.3 => "●",
-            _ if size > 0.03 => "•",
-            _ => "·",
-        };
+        let glyph = point_glyph(point, longest);
         let role = match point {
             p if chosen(p) => Role::Title,
             p if p.own => Role::Work(p.precision),

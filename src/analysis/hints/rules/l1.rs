@@ -82,7 +82,7 @@ const WIDE: &str = "load 64 or 128 bits per thread: fewer instructions and wavef
 
 /// Lower bound on the wavefronts of a load or store. The data stage takes one wavefront a cycle; the pipe takes an
 /// instruction a cycle where an SM has 32 load/store units (V100, A100, H100), or half of one where it has 16 (Turing,
-/// GA10x, Ada).
+/// Ampere's consumer GPUs, Ada).
 fn wavefronts_per_instruction(case: &Case<'_>) -> Option<f64> {
     Some(case.facts.get("busy_l1_data")? / case.facts.positive_value("busy_lsu")?)
 }

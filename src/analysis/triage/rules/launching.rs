@@ -27,6 +27,9 @@ const MOST: f64 = 0.6;
 /// Share of the idle time before loads below which the time inside module calls is stated.
 const IN_CALLS: f64 = 0.5;
 
+/// Minimum host time in launches of graphs, as a share of the idle time, to be named.
+const GRAPHS_TAKE: f64 = 0.1;
+
 /// The GPU is idle while the host launches kernels one by one.
 pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
     let base = case.base;
@@ -59,6 +62,9 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
         p if p <= 1.0 - MOST => ", most of it in the calls and on the way to the GPU",
         _ => ", half of it between the calls",
     };
+    // A graph with many nodes takes the host long to launch, and its first node waits for all of it.
+    let graph_launches = case.calls_of(CallKind::GraphLaunch);
+    let graphs_take = Some(graph_launches).filter(|g| g.0 > 0 && g.1 as f64 >= GRAPHS_TAKE * idle as f64 * devices as f64);
     let finding = Finding::new(
         Verdict::LaunchBound,
         share,
@@ -70,7 +76,11 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
             launcher.map_or_else(String::new, |line| name_launcher(case, line))
         ),
     )
-    .with_gain_basis("the idle time in which the launching thread was in launch calls or between close ones; with graphs or fewer kernels, it drops to nearly zero")
+    .with_gain_basis(if graphs_take.is_some() {
+        "the idle time in which the launching thread was in launch calls or between close ones; what the launches of graphs take themselves remains, unless they are made earlier"
+    } else {
+        "the idle time in which the launching thread was in launch calls or between close ones; with graphs or fewer kernels, it drops to nearly zero"
+    })
     .with_number("idle while launching, without outliers and copies", idle as f64, "ns")
     .with_number("of it between calls, in the program's own code", (idle > late).then_some(between as f64), "ns")
     .with_number("of it after waits, beyond the time for which the GPU was busy", (late > 0).then_some(late as f64), "ns")
@@ -78,6 +88,8 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
     .with_number("the longest of them", longest as f64, "ns")
     .with_number("launch calls a second", rate, "1/s")
     .with_number("median duration of a launch call", k.median_cost().map(|n| n as f64), "ns")
+    .with_number("the host's time in launches of graphs", graphs_take.map(|g| g.1 as f64), "ns")
+    .with_number("mean duration of a launch of a graph", graphs_take.map(|g| g.1 as f64 / g.0 as f64), "ns")
     .with_number("median duration of a kernel", k.median_duration().map(|n| n as f64), "ns")
     .with_judged_number("kernels that began within 10 µs of their call", at_once.map(|a| a * 100.0), "%", ("≥", 50.0))
     .with_number("launch calls in a step", case.per_step(k.launches), "")
@@ -85,6 +97,10 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
     .with_number("the host's time in its function", launcher.and_then(|l| l.launching.host_ns()).map(|ns| ns as f64), "ns")
     .with_places(spots.places);
     let finding = if graphs {
+        let earlier = format!(
+            "Launch the {api} graph before its input is waited for, or upload it ahead ({prefix}GraphUpload); launches of fewer nodes take less."
+        );
+        let finding = if graphs_take.is_some() { finding.with_actions(&[&earlier]) } else { finding };
         finding.with_actions(&[
             &format!("Capture more of the step in the {api} graph: each launch outside of it has host code before it."),
             "Fuse what is left outside, or launch it from another thread.",

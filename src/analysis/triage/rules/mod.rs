@@ -9,7 +9,7 @@ mod kernels;
 mod launching;
 mod memory;
 mod single;
-mod stalls;
+pub mod stalls;
 mod streams;
 mod sync;
 

@@ -29,6 +29,24 @@ const NAMED_CALLS: usize = 3;
 /// Minimum number of steps to detect outliers.
 const STEPS: usize = 8;
 
+/// Label of the number of slow steps.
+const SLOW_STEPS: &str = "slow steps";
+/// Minimum number of slow steps that are no accident.
+const AGAIN: f64 = 3.0;
+
+/// Label of the extra time, if most of it is kernels.
+const OF_KERNELS: &str = "of it kernels";
+
+/// Returns true for slow steps whose extra time is mostly kernels: it does not keep the GPU from being the limit.
+pub fn is_of_kernels(finding: &Finding) -> bool {
+    finding.id == Verdict::PeriodicStall && finding.evidence.iter().any(|e| e.name == OF_KERNELS)
+}
+
+/// Returns true if there are enough slow steps for them to be no accident.
+pub fn recurs(finding: &Finding) -> bool {
+    finding.evidence.iter().any(|e| e.name == SLOW_STEPS && e.value >= AGAIN)
+}
+
 /// The largest part of the slow steps' extra time over the usual step, ns; `None` if it is kernels.
 struct Extra {
     cause: Option<Cause>,
@@ -164,11 +182,11 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
         ),
     )
     .with_gain_basis("what the slow steps take beyond the median step")
-    .with_number("slow steps", slow.len() as f64, "")
+    .with_number(SLOW_STEPS, slow.len() as f64, "")
     .with_number(if kind.len() < steps.len() { "steps that run the same" } else { "steps" }, kind.len() as f64, "")
     .with_number("the median step", usual as f64, "ns")
     .with_number("extra time", extra as f64, "ns")
-    .with_number(&format!("of it {}", fill.cause.map_or("kernels", Cause::as_text)), fill.ns as f64, "ns")
+    .with_number(&fill.cause.map_or_else(|| OF_KERNELS.to_owned(), |c| format!("of it {}", c.as_text())), fill.ns as f64, "ns")
     .with_places(longest.iter().take(5).map(|&i| Place {
         kind: PlaceKind::Step,
         name: format!("step {}", steps[i].number),
@@ -184,7 +202,7 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
     .with_explained(alone.then_some(Verdict::SingleDelay));
     // Two slow steps may be an accident, the cause may not have been recorded, and steps detected from the host's waits
     // may do different work.
-    let unclear = slow.len() < 3
+    let unclear = (slow.len() as f64) < AGAIN
         || matches!(case.steps.found, Some(StepSource::Waits(_)))
         || matches!(fill.cause, Some(Cause::Unknown | Cause::NoCall | Cause::Compile));
     let unclear = unclear || (files && !most_of(in_files));
