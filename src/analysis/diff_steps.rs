@@ -42,8 +42,24 @@ pub fn compare_lengths(diff: &mut Diff, before: (&Profile, Option<&Triage>), aft
                 let (was, is) = (of(&was, &row.before), of(&is, &row.after));
                 row.step = Some(StepChange { before: was.0, after: is.0, launches: (was.1, is.1) });
             }
-            let total = |times: &FxHashMap<String, (f64, f64)>| times.values().map(|t| t.0).sum();
-            diff.step_totals = Some((total(&was), total(&is)));
+            let total = |times: &FxHashMap<String, (f64, f64)>| times.values().map(|t| t.0).sum::<f64>();
+            let (was, mut is) = (total(&was), total(&is));
+            // Work that both runs do equally often, however many steps they have, is no work of a step: divided by other
+            // numbers of steps, it would look slower or faster.
+            let ratio = b as f64 / a as f64;
+            let mut kernels = 0;
+            for step in diff.rows.iter_mut().filter(|r| is_once_a_run(r, ratio)).filter_map(|r| r.step.as_mut()) {
+                is += step.after * (ratio - 1.0);
+                (step.after, step.launches.1) = (step.after * ratio, step.launches.1 * ratio);
+                kernels += 1;
+            }
+            if kernels > 0 && by.is_kernel() {
+                diff.caveats.push(format!(
+                    "{} as often in both runs, however many steps they have: both times are divided by the steps of the first run",
+                    if kernels == 1 { "1 kernel is launched".to_owned() } else { format!("{kernels} kernels are launched") }
+                ));
+            }
+            diff.step_totals = Some((was, is));
             diff.steps = Some((a, b));
             let outside = diff.rows.iter().filter(|r| is_outside_once(r)).count();
             if outside > 0 && by.is_kernel() {
@@ -92,6 +108,13 @@ fn sort_by(diff: &mut Diff, key: impl Fn(&DiffRow) -> f64) {
 fn is_outside_once(row: &DiffRow) -> bool {
     let launched = row.before.as_ref().zip(row.after.as_ref()).is_some_and(|(a, b)| a.count > 0 && b.count > 0);
     launched && row.step.as_ref().is_some_and(|s| (s.launches.0 > 0.0) != (s.launches.1 > 0.0))
+}
+
+/// Returns true for a kernel with as many launches in both runs, although one has clearly more steps. `ratio` is that of
+/// the steps.
+fn is_once_a_run(row: &DiffRow, ratio: f64) -> bool {
+    let alike = row.before.as_ref().zip(row.after.as_ref()).is_some_and(|(a, b)| a.count == b.count && a.count > 0);
+    row.fate == Fate::Both && alike && (ratio >= UNEVEN || ratio <= 1.0 / UNEVEN)
 }
 
 /// Mean time, ns, and number of launches of each group per step.
@@ -164,5 +187,13 @@ mod tests {
         assert!(row.shown_change() < -80_000.0);
         row.step = Some(StepChange { before: 1_000.0, after: 1_100.0, launches: (1.0, 1.0) });
         assert_eq!((row.shown_change(), row.step_percent(), row.shown_launches()), (100.0, Some(10.0), (1.0, 1.0)));
+    }
+    #[test]
+    fn prefill_is_no_part_of_a_step_of_decoding() {
+        // 84 launches in both runs, of which one has 96 steps and the other 24; and a kernel of the steps.
+        assert!(is_once_a_run(&row("prefill", (84, 84), 0.0), 24.0 / 96.0));
+        assert!(!is_once_a_run(&row("decode", (96, 24), 0.0), 24.0 / 96.0));
+        // With about as many steps, equal counts say nothing.
+        assert!(!is_once_a_run(&row("decode", (96, 96), 0.0), 100.0 / 96.0));
     }
 }

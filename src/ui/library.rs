@@ -210,9 +210,16 @@ fn draw_list(frame: &mut Frame<'_>, inner: Rect, screen: &LibraryScreen, view: &
     });
 }
 
+/// Minimum height for explanations of several lines on the start screen.
+const TALL: u16 = 30;
+/// Width of a command that is explained on the same line.
+const COMMAND: usize = 33;
+
 /// Draws a message that explains why the list is empty.
 fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, theme: &Theme) {
     let columns = usize::from(area.width).min(100);
+    // On a low terminal, each fact and command has one line, so that all of them are there.
+    let short = area.height < TALL;
     let mut lines: Vec<Line<'static>> = Vec::new();
     let mut say = |text: &str, role| {
         lines.extend(wrap_text(text, columns).into_iter().map(|l| Line::styled(l, theme.style(role))));
@@ -226,12 +233,18 @@ fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScre
                 say("This machine", Role::Title);
                 for fact in machine {
                     let (mark, role) = if fact.there { ("✓", Role::Text) } else { ("·", Role::Dim) };
-                    for (at, line) in wrap_text(&fact.text, columns.saturating_sub(15)).into_iter().enumerate() {
+                    let mut text = wrap_text(&fact.text, columns.saturating_sub(15));
+                    if short && text.len() > 1 {
+                        text = vec![cut_end(&fact.text, columns.saturating_sub(15))];
+                    }
+                    for (at, line) in text.into_iter().enumerate() {
                         let head = if at == 0 { format!("  {mark} {} ", align_left(fact.name, 10)) } else { " ".repeat(15) };
                         say(&format!("{head}{line}"), role);
                     }
                 }
-                say("  warpscope doctor checks the rest: permissions, drivers, versions", Role::Dim);
+                if !short {
+                    say("  warpscope doctor checks the rest: permissions, drivers, versions", Role::Dim);
+                }
                 say("", Role::Text);
             }
             if app.session.reports.is_empty() {
@@ -260,6 +273,10 @@ fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScre
                 ("warpscope FILE…", "opens existing reports"),
                 ("warpscope demo", "shows the built-in demo capture"),
             ] {
+                if short {
+                    say(&cut_end(&format!("{}  {what}", align_left(command, COMMAND)), columns), Role::Text);
+                    continue;
+                }
                 say(command, Role::Key);
                 for line in wrap_text(what, columns.saturating_sub(4)) {
                     say(&format!("    {line}"), Role::Dim);

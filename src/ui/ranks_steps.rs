@@ -158,7 +158,8 @@ fn step_lines(screen: &RanksScreen, ranks: &Ranks, waits: bool, area: Rect, them
         let mut line = format!("{}{}", align_right(&number.to_string(), NUMBER + 2), text(length(cells)));
         if waits {
             let last = cells.iter().enumerate().filter_map(|(row, c)| Some((row, c.as_ref()?.late))).max_by_key(|c| c.1);
-            let rank = last.and_then(|(row, _)| ranks.job.ranks.get(row)).map_or_else(String::new, |m| format!("rank {}", m.rank));
+            let last = last.filter(|(_, late)| *late > 0).and_then(|(row, _)| ranks.job.ranks.get(row));
+            let rank = last.map_or_else(|| "–".to_owned(), |m| format!("rank {}", m.rank));
             line.push_str(&text(late(cells)));
             line.push_str(&align_right(&rank, NUMBER + 2));
         }

@@ -28,7 +28,7 @@ const SIDE: u16 = 76;
 /// Minimum number of rows for panels to have borders.
 const FRAMED: u16 = 26;
 /// Legend for the sizes of other results' points.
-const POINTS: &str = "  ○ • · by duration, this result's ";
+const POINTS: &str = "  ○ • · other results, by duration";
 
 pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut View, theme: &Theme) {
     let Some(plot) = &screen.roofline.plot else { return };
@@ -68,7 +68,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
     let [list, text] = Layout::vertical([Constraint::Length(inside), Constraint::Min(0)]).areas(side);
     let title = vec![
         Span::styled(format!("Points ({})", plot.points.len()), theme.style(Role::Title)),
-        Span::styled(format!("{POINTS}{}", theme.accent()), theme.style(Role::Dim)),
+        Span::styled(POINTS, theme.style(Role::Dim)),
     ];
     let mut inner = Panel::new(title).focused().draw(frame, list, true, theme);
     if area.width < WIDE {
@@ -187,7 +187,16 @@ fn remark_lines(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>
     if plot.points.is_empty() && no_work(plot) {
         say("nothing to plot: this launch did no floating-point work", Role::Warn);
     } else if plot.points.is_empty() {
-        say("nothing to plot: no work or no memory traffic was counted for this result", Role::Warn);
+        let (bytes, work) =
+            (plot.placed.traffic.iter().any(|t| t.achieved.is_some()), plot.placed.work.iter().any(|w| w.achieved.is_some()));
+        say(
+            match (bytes, work) {
+                (true, false) => "nothing to plot: the operations of this result were not counted, only its memory traffic",
+                (false, true) => "nothing to plot: the memory traffic of this result was not counted, only its operations",
+                _ => "nothing to plot: no work or no memory traffic was counted for this result",
+            },
+            Role::Warn,
+        );
     } else if !plot.points.iter().any(|p| p.own) {
         let text = "this result is not on the chart: no floating-point work was counted for it, so a roofline does not apply; the points are other results";
         say(text, Role::Warn);

@@ -32,6 +32,18 @@ pub struct Amd<'a> {
     pub wave: Option<f64>,
 }
 
+/// AMD's metrics that are shares of the GPU's cycles (`GRBM_GUI_ACTIVE`), percent.
+const CYCLE_SHARES: [&str; 8] = [
+    "VALUBusy",
+    "SALUBusy",
+    "MfmaUtil",
+    "OccupancyPercent",
+    "SIMD_UTILIZATION",
+    "LDSBankConflict",
+    "LDS Utilization",
+    "LDS Unaligned Stall",
+];
+
 /// Lanes per wave of an architecture. RDNA can run wave32 and wave64; we assume wave32 and do not evaluate the other
 /// lanes.
 fn lanes_per_wave(arch: &str) -> Option<f64> {
@@ -91,9 +103,10 @@ impl<'a> Amd<'a> {
     }
 
     /// Value of a counter, or of a metric that AMD derives from counters; `None` if it was not collected or did not
-    /// count.
+    /// count. Shares of a cycle count that does not fit into the kernel's duration are of that duration instead.
     pub fn get(&self, name: &str) -> Option<f64> {
         let value = self.counters.as_ref()?.finite_number(name)?;
+        let value = if CYCLE_SHARES.contains(&name) { (value * self.overcount().unwrap_or(1.0)).min(value.max(100.0)) } else { value };
         (value != 0.0 || self.not_counted().is_none_or(|names| names.split(", ").all(|n| n != name))).then_some(value)
     }
 
@@ -139,15 +152,20 @@ impl<'a> Amd<'a> {
     /// rocprofiler-compute).
     pub fn with_waves(&self) -> Option<f64> {
         let share = self.get("GRBM_SPI_BUSY")? / self.get("GRBM_GUI_ACTIVE").filter(|n| *n > 0.0)?;
-        (0.0..=1.5).contains(&share).then_some(share.min(1.0))
+        (0.0..=1.5).contains(&share).then(|| (share * self.overcount().unwrap_or(1.0)).min(1.0))
     }
 
     /// Returns true if the GPU's cycle count is possible for the duration at its highest clock. If not, the counters
     /// also ran before and after the kernel, as happens with short kernels, and every share of the cycles is too low.
     pub fn cycles_fit(&self) -> bool {
-        let cycles = self.get("GRBM_GUI_ACTIVE").zip(self.get("Agent Num_Xcc")).map(|(n, dies)| n / dies.max(1.0));
-        let most = self.ns.zip(self.get("Agent Max_Clock")).map(|(ns, hz)| ns / 1e9 * hz);
-        cycles.zip(most).is_none_or(|(cycles, most)| cycles <= most * 1.05)
+        self.overcount().is_none()
+    }
+
+    /// Ratio of the GPU's cycle count to the cycles of the duration at the highest clock, if that is clearly more than 1.
+    fn overcount(&self) -> Option<f64> {
+        let cycles = self.get("GRBM_GUI_ACTIVE")? / self.get("Agent Num_Xcc")?.max(1.0);
+        let most = self.ns? / 1e9 * self.get("Agent Max_Clock")?;
+        Some(cycles / most).filter(|ratio| most > 0.0 && *ratio > 1.05)
     }
 
     /// Returns true if the numbers of CUs and dies of the GPU are known.

@@ -45,7 +45,7 @@ pub fn reasoning_sentences(amd: &Amd<'_>) -> Vec<String> {
     }
     if !amd.cycles_fit() {
         out.push(
-            "cycles: GRBM_GUI_ACTIVE counts more than fit into the duration at the highest clock: shares of the time are too low"
+            "cycles: GRBM_GUI_ACTIVE counts more than fit into the duration at the highest clock: shares of the time are of the duration here, and may still be too low"
                 .to_owned(),
         );
     }

@@ -178,7 +178,7 @@ impl ResultScreen {
             let Some(metrics) = session.metrics(at) else { continue };
             let file = report.file.file_name().map(|f| f.to_string_lossy().into_owned()).unwrap_or_default();
             for (result, r) in metrics.results.iter().enumerate().take(MOST_LISTED) {
-                if (at, result) == (self.report, self.result) {
+                if (at, result) == (self.report, self.result) || r.failed {
                     continue;
                 }
                 let duration = metrics.duration(r).map_or_else(String::new, |d| format!("{d}, "));
