@@ -222,7 +222,8 @@ fn draw_panels(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LinesScree
     let same = |n: &&CallNode| n.frame.function == node.frame.function && n.frame.file == node.frame.file;
     let by_path = if screen.tree.nodes.iter().filter(same).nth(1).is_some() { ", called in this way" } else { "" };
     // torch.profiler records at which line a function begins, not where it is.
-    let at_line = if node.frame.first_line { String::new() } else { format!(", {} of it at this line", Nanos(node.line_ns)) };
+    let executing = node.frame.line.is_some() && !node.frame.first_line;
+    let at_line = if executing { format!(", {} of it at this line", Nanos(node.line_ns)) } else { String::new() };
     say(
         format!(
             "The GPU is idle for {} ({} of what is known) while the host is in this function{by_path}{at_line}, at most {} at a time.",

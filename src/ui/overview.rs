@@ -258,7 +258,7 @@ fn draw_host_lines(frame: &mut Frame<'_>, area: Rect, triage: &Triage, lines: &[
     let title = vec![
         Span::styled("Lines that the GPU waits for", theme.style(Role::Title)),
         // The time breakdown's share also has idle time without samples.
-        Span::styled("  % of sampled time", theme.style(Role::Dim)),
+        Span::styled(if triage.host_time.exact { "  % of what is known" } else { "  % of sampled time" }, theme.style(Role::Dim)),
     ];
     let inner = draw_panel(frame, area, title, true, theme);
     let all = triage.host_time.known().max(1) as f64;

@@ -127,7 +127,17 @@ pub fn judged_line(t: &Triage) -> String {
     };
     let parts = if t.judged.count() > 1 { format!(", in {} parts", t.judged.count()) } else { String::new() };
     let devices = if t.devices.len() > 1 { format!(", mean of {}", units::format_count(t.devices.len(), "GPU")) } else { String::new() };
-    format!("{of}{parts}{steps}{devices}{}", t.flops.map_or_else(String::new, |r| format!(", {}", format_flops(r.per_second))))
+    let rate = t.flops.map_or_else(String::new, |r| format!(", {}{}", at_least(r.counted), format_flops(r.per_second)));
+    format!("{of}{parts}{steps}{devices}{rate}")
+}
+
+/// `at least ` before a rate that leaves work out.
+fn at_least(counted: Counted) -> &'static str {
+    match counted {
+        Counted::Given => "",
+        Counted::Operators { unknown, .. } if unknown < LEAST_UNKNOWN => "",
+        Counted::Operators { .. } | Counted::Results(_) => "at least ",
+    }
 }
 
 pub(super) fn name_of(d: &JudgedDevice, several: bool) -> String {
@@ -212,21 +222,21 @@ const LEAST_UNKNOWN: f64 = 0.01;
 
 /// Describes the floating-point work in the window in a sentence.
 pub fn work_sentence(r: &Rate) -> String {
-    let (least, from) = match r.counted {
-        Counted::Given => ("", "as given".to_owned()),
+    let least = at_least(r.counted);
+    let from = match r.counted {
+        Counted::Given => "as given".to_owned(),
         Counted::Operators { count, unknown } => {
             let of = format!("matrix products, convolutions and attention of {} by their shapes", units::format_count(count, "operator"));
             if unknown < LEAST_UNKNOWN {
-                ("", of)
+                of
             } else {
                 let part = units::format_whole_percent(unknown * 100.0);
-                ("at least ", format!("{of}; kernels with {part} of kernel time may do more, which is not recorded"))
+                format!("{of}; kernels with {part} of kernel time may do more, which is not recorded")
             }
         }
-        Counted::Results(share) => (
-            "at least ",
-            format!("by ncu's results for kernels that take {} of the time of all kernels", units::format_whole_percent(share * 100.0)),
-        ),
+        Counted::Results(share) => {
+            format!("by ncu's results for kernels that take {} of the time of all kernels", units::format_whole_percent(share * 100.0))
+        }
     };
     let share = match (r.utilization(), r.peak) {
         (Some(u), Some(peak)) => {
