@@ -103,7 +103,10 @@ pub fn triage_profile(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Opti
     let known = profile.maker() != Vendor::Other;
     for finding in &mut findings {
         finding.confirm = finding.confirm.take().or_else(|| text::confirm_command(profile, finding)).filter(|_| known);
-        if case.host.known.python && finding.confirm.as_ref().is_some_and(|c| c.argv.iter().any(|word| word == "python")) {
+        // Python's functions were recorded: no recipe has to record them again.
+        let records_python =
+            |c: &Confirm| c.argv.windows(2).any(|w| matches!(w, [option, recipe] if option == "--recipe" && recipe == "python"));
+        if case.host.known.python && finding.confirm.as_ref().is_some_and(records_python) {
             finding.confirm = Some(text::show_lines(profile));
         }
         // nsys' recipes do not apply to AMD GPUs.
