@@ -252,7 +252,7 @@ fn draw_below(frame: &mut Frame<'_>, area: Rect, app: &App, (screen, ranks): (&R
         let (times, facts) = selected_lines(screen, ranks, usize::from(inner.width), theme);
         lines.extend(times);
         let between = job_lines(ranks, usize::from(inner.width), theme);
-        // What to do comes before where the rank ran.
+        // The advice comes before the facts about the rank's GPU.
         let room = usize::from(inner.height);
         let (before, after) = if lines.len() + facts.len() + 1 + between.len() <= room { (facts, Vec::new()) } else { (Vec::new(), facts) };
         lines.extend(before);

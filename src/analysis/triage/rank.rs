@@ -48,7 +48,7 @@ fn place_verdict(findings: &mut Vec<Finding>) {
     let fills = bound.stake >= FILLS;
     let worst = findings.iter().filter(|f| !is_of_kernels(f)).map(|f| f.stake).fold(0.0, f64::max);
     if worst < OUTRANKS_HEALTHY && fills {
-        // Steps of the same work that take longer again and again come first; the kernels are the limit all the same.
+        // Recurring slow steps come first, but the run is GPU-bound nevertheless.
         let again = findings.first().is_some_and(|f| f.stake >= OUTRANKS_HEALTHY && recurs(f));
         findings.insert(usize::from(again), bound);
     } else if findings.iter().all(|f| f.id == V::ShortCapture) {

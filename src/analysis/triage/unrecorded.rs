@@ -11,7 +11,7 @@ use crate::model::coverage::Work;
 pub fn judge_unrecorded(profile: &Profile, findings: &mut Vec<Finding>) {
     let coverage = &profile.coverage;
     let Some(sentence) = coverage.describe_losses().filter(|_| coverage.is_inconclusive()) else { return };
-    // Where records are missing, the capture rule's finding says the same again, or calls time idle that is not known to be.
+    // The capture rule's finding would say the same again, or call time idle during which unrecorded kernels ran.
     findings.retain(|f| f.id != Verdict::ShortCapture);
     for finding in findings.iter_mut() {
         finding.sure = Sure::Possible;
