@@ -37,6 +37,7 @@ mod suite {
     mod layers;
     mod live;
     mod look;
+    mod made_edges;
     mod made_memory;
     mod made_runs;
     mod mcp;

@@ -4,7 +4,8 @@ use super::hints::diagnosed_kernel::list_places;
 use super::hints::{KernelLead, Severity};
 use super::readable::readable_name;
 use super::triage::Triage;
-use super::what_if_replay::{Run, Worth, kernel_of};
+use super::what_if_replay::{Run, kernel_of};
+use super::worth::Worth;
 use crate::model::Profile;
 use std::collections::HashMap;
 

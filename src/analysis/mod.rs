@@ -60,6 +60,7 @@ pub mod triage;
 pub mod what_if_curves;
 pub mod what_if_replay;
 pub mod workload_match;
+pub mod worth;
 
 pub use family::Family;
 pub use kernel_groups::{GroupBy, GroupRow, Grouping};

@@ -3,7 +3,8 @@
 
 use super::Family;
 use super::readable::readable_name;
-use super::what_if_replay::{Run, Worth};
+use super::what_if_replay::Run;
+use super::worth::Worth;
 use crate::model::{Cancel, Profile};
 use std::collections::HashMap;
 
@@ -17,6 +18,8 @@ const STEPS: [f64; 4] = [0.25, 0.5, 0.75, 1.0];
 pub struct Curve {
     /// Total duration, as a share of the run's length.
     pub share: f64,
+    /// Part of `share` during which other operations ran on the device.
+    overlapped: f64,
     /// Share of the run saved if a quarter, a half, three quarters or all of the function's time is saved.
     saved: [f64; 4],
     /// Lower and upper bound on the share of the run saved if all of the function's time is saved.
@@ -35,7 +38,7 @@ impl Curve {
     /// Effect of a gain, given as a lower and an upper bound.
     pub fn evaluate_gain(&self, gain: Option<(f64, f64)>) -> Worth {
         let saves = gain.map(|(least, most)| (self.saved_share(least), self.saved_share(most)));
-        Worth { share: self.share, critical: self.saved_share(1.0), saves, launches: None }
+        Worth { share: self.share, critical: self.saved_share(1.0), overlapped: self.overlapped, saves, launches: None }
     }
 }
 
@@ -87,7 +90,8 @@ impl Worths {
             let (gains, (least, most)) = run.savings_curve(function, &STEPS);
             let mut saved = [0.0; STEPS.len()];
             saved.iter_mut().zip(gains).for_each(|(saved, ns)| *saved = share(ns));
-            out.insert((*name).to_owned(), Curve { share: ns as f64 / length, saved, bounds: (share(least), share(most)) });
+            let overlapped = share(run.overlapped_time(function));
+            out.insert((*name).to_owned(), Curve { share: ns as f64 / length, overlapped, saved, bounds: (share(least), share(most)) });
         }
         Some(Self(out))
     }
@@ -105,7 +109,7 @@ mod tests {
 
     #[test]
     fn between_the_steps_is_interpolated() {
-        let curve = Curve { share: 0.5, saved: [0.1, 0.2, 0.25, 0.25], bounds: (0.2, 0.5) };
+        let curve = Curve { share: 0.5, overlapped: 0.0, saved: [0.1, 0.2, 0.25, 0.25], bounds: (0.2, 0.5) };
         let near = |gain: f64, saved: f64| (curve.saved_share(gain) - saved).abs() < 1e-9;
         assert!(near(0.0, 0.0) && near(0.125, 0.05) && near(0.25, 0.1) && near(0.6, 0.22) && near(1.0, 0.25) && near(7.0, 0.25));
         let worth = curve.evaluate_gain(Some((0.25, 0.5)));

@@ -7,9 +7,8 @@
 //! factor of 1, the replay reproduces the recorded times.
 
 use super::Family;
-use super::finding::Severity;
 use super::triage::device_ops::{Class, DeviceOp, DeviceOps, OperationRow};
-use crate::model::units::format_whole_percent;
+use super::worth::Worth;
 use crate::model::{CallKind, Device, Kernel, Profile};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -35,8 +34,6 @@ const POWER: f64 = 0.3;
 /// Maximum device time of a queued or graph launch beyond its recorded time, ns. An H200 takes 1 to 2 µs to switch from
 /// one kernel to the next.
 const PAUSE_NS: i64 = 3_000;
-/// Difference between a kernel's share of the run and what its removal saves from which the rest is mentioned.
-const BESIDE: f64 = 0.1;
 /// Slowdown that device-filling kernels inflict on each other while they run concurrently, as a fraction of their time.
 const SHARED: f64 = 0.5;
 /// Number of operations in a queue from which the next launch waits for one of them to end. The driver's queue holds 1,024;
@@ -91,69 +88,6 @@ pub struct Run {
     processes: usize,
     /// Total duration of graphs with unknown kernels, ns.
     whole: i64,
-}
-
-/// Effect on the run of a gain in a kernel.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Worth {
-    /// Total duration of the kernel, as a share of the run's length.
-    pub share: f64,
-    /// Share of the run that would be saved without the kernel: its part of the critical path.
-    pub critical: f64,
-    /// Lower and upper bound on the share of the run that the gain saves; `None` without a gain.
-    pub saves: Option<(f64, f64)>,
-    /// Share of the judged time that launching the kernel costs, for a change that saves launches, in a run that is
-    /// limited by launching. The replay only makes kernels shorter.
-    pub launches: Option<f64>,
-}
-
-impl Worth {
-    /// Returns true if the gain does not make the run noticeably shorter.
-    pub fn saves_nothing(&self) -> bool {
-        self.launches.is_none() && self.saves.is_some_and(|(_, most)| most < 0.005)
-    }
-
-    /// The same for a part of the run in which the kernel has another share of the time, by the ratio of the shares.
-    #[must_use]
-    pub fn scale_to(self, factor: f64) -> Self {
-        let scale = |share: f64| (share * factor).min(1.0);
-        Self { share: scale(self.share), critical: scale(self.critical), saves: self.saves.map(|(a, b)| (scale(a), scale(b))), ..self }
-    }
-
-    /// Severity for the run of a problem whose severity for its kernel is `own`.
-    pub fn severity_in_run(&self, own: Severity) -> Severity {
-        match (self.launches, self.saves) {
-            (Some(share), _) if own > Severity::Healthy => Severity::High.limit_to_run(share),
-            (_, Some((_, most))) => own.limit_to_run(most),
-            _ => own,
-        }
-    }
-
-    /// Formats the bound, without the kernel's own share of the run, which is on another base than the tables.
-    pub fn describe_bound(&self) -> String {
-        let critical = self.critical * 100.0;
-        if self.launches.is_some() {
-            return "what limits the run is its launches, not its duration".to_owned();
-        }
-        match self.saves.map(|(least, most)| (least * 100.0, most * 100.0)).filter(|(_, most)| *most >= 0.5) {
-            Some((least, most)) if least < 0.5 && most >= 1.0 => format!("this change makes the run at most {most:.0}% shorter"),
-            Some((least, most)) if most - least < 1.0 => format!("this change makes the run about {most:.0}% shorter"),
-            Some((least, most)) => format!("this change makes the run {least:.0}–{most:.0}% shorter"),
-            None if critical < 0.5 => "without it, the run would not be shorter".to_owned(),
-            None => {
-                // Its own time is a larger share than what would be saved.
-                let beside = if self.share - self.critical > BESIDE { ": what runs beside it would remain" } else { "" };
-                format!("without it, the run would be about {} shorter{beside}", format_whole_percent(critical))
-            }
-        }
-    }
-
-    /// Formats the effect as a sentence: the kernel's share of the run, and the bound.
-    pub fn describe_effect(&self) -> String {
-        let share = self.share * 100.0;
-        let part = if share < 0.5 { "less than 1%".to_owned() } else { format_whole_percent(share) };
-        format!("{part} of the run; {}", self.describe_bound())
-    }
 }
 
 /// Finds the kernel in a profile that matches one recorded by another profiler, by name. `None` for collectives: they
@@ -278,9 +212,15 @@ impl Run {
         Some(Worth {
             share: total as f64 / length,
             critical: saved(1.0),
+            overlapped: share(self.overlapped_time(kernel)),
             saves: gain.map(|(least, most)| (saved(least), saved(most))),
             launches: None,
         })
+    }
+
+    /// Time during which other operations ran beside a kernel's launches, ns.
+    pub fn overlapped_time(&self, kernel: u32) -> i64 {
+        self.steps.iter().filter(|s| s.kernel == kernel).map(|s| (s.end - s.start - s.alone).max(0)).sum()
     }
 
     /// Lower and upper bound on the time saved, ns, if a kernel took no time. The lower bound counts only time in which
@@ -604,17 +544,6 @@ mod tests {
         assert_eq!((run.time_saved(0, 1.0), run.time_saved(1, 1.0)), (0, 0));
         let saved = run.time_saved(0, 0.0);
         assert!((2_900..=3_000).contains(&saved), "{saved}");
-    }
-
-    #[test]
-    fn saved_launches_count_in_a_run_that_is_limited_by_launching() {
-        let worth = Worth { share: 0.02, critical: 0.0, saves: Some((0.0, 0.0)), launches: None };
-        assert_eq!((worth.severity_in_run(Severity::High), worth.saves_nothing()), (Severity::Low, true));
-        let launched = |share| Worth { launches: Some(share), ..worth };
-        let severities = [0.2, 0.02, 0.001].map(|share| launched(share).severity_in_run(Severity::Medium));
-        assert_eq!(severities, [Severity::High, Severity::Medium, Severity::Low]);
-        assert_eq!(launched(0.2).severity_in_run(Severity::Healthy), Severity::Healthy);
-        assert!(!launched(0.2).saves_nothing() && launched(0.2).describe_effect().contains("its launches"));
     }
 
     #[test]

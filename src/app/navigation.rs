@@ -286,12 +286,12 @@ fn open_changed(app: &mut App, asked: u64, report: usize, name: &str, beside: Op
     app.session.active = report;
     let mut effects = select_kernel(app, report, name);
     let kernels = app.kernels_id(report);
-    if let Some((after, before)) = beside
-        && let (Some(own), Some(other)) = (app.session.metrics(after.0).cloned(), app.session.metrics(before.0).cloned())
+    if let Some((before, after)) = beside
+        && let (Some(own), Some(other)) = (app.session.metrics(before.0).cloned(), app.session.metrics(after.0).cloned())
     {
-        let mut screen = ResultScreen::new(after.0, own, after.1);
-        screen.compare.other = Some((before.0, other, before.1));
-        (screen.sure, screen.view, screen.opened) = (after.2, ResultView::Compare, ResultView::Compare);
+        let mut screen = ResultScreen::new(before.0, own, before.1);
+        screen.compare.other = Some((after.0, other, after.1));
+        (screen.sure, screen.view, screen.opened) = (before.2, ResultView::Compare, ResultView::Compare);
         let id = app.push(report, |_| screen);
         effects.extend(open_screen(app, id));
     } else if app.kernels_screen_mut(report).is_some_and(|k| k.selected_name() == Some(name)) {

@@ -2,7 +2,7 @@
 //! Colors mark better or worse only if the durations of individual launches differ by more than chance.
 
 use super::diff_sides;
-use super::panel::{Panel, draw_message, fits_borders, split_top};
+use super::panel::{Panel, draw_lines, draw_message, fits_borders, split_top};
 use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, fit_parts, part};
@@ -33,6 +33,8 @@ const SIDE: u16 = 58;
 const WIDE: u16 = 160;
 /// Minimum number of rows for the selected kernel's panel below a short table.
 const SELECTED: u16 = 9;
+/// Minimum number of rows for what limits the runs, below the table and the selected kernel.
+const LIMITS: u16 = 8;
 /// Minimum number of rows for the table below the time breakdown.
 const TABLE: u16 = 16;
 const GAP: usize = 2;
@@ -228,18 +230,32 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, view:
         }
         let rows = u16::try_from(diff.rows.len() + 3).unwrap_or(u16::MAX);
         if rest.width < WIDE && rest.height >= rows.saturating_add(SELECTED) {
-            // A short table leaves room for the panel of the selected kernel.
+            // A short table leaves room for the panel of the selected kernel, and for those of the whole runs.
             let main = split_top(&mut rest, rows.max(6));
-            diff_sides::draw_selected(frame, rest, app, screen, words, theme);
+            let selected = diff_sides::selected_height(app, screen, words, rest.width, theme);
+            if selected.saturating_add(diff_sides::KINDS) <= rest.height {
+                diff_sides::draw_selected(frame, split_top(&mut rest, selected), app, screen, words, theme);
+                diff_sides::draw_limits(frame, rest, app, screen, words, theme);
+            } else {
+                diff_sides::draw_selected(frame, rest, app, screen, words, theme);
+            }
             rest = main;
         } else if rest.width >= WIDE {
+            // If the table and the selected kernel are short, what limits the runs gets the whole width below them.
+            let upper = rows
+                .saturating_add(diff_sides::kinds_height(app, screen))
+                .max(diff_sides::selected_height(app, screen, words, SIDE, theme));
+            if upper.saturating_add(LIMITS) <= rest.height {
+                let above = split_top(&mut rest, upper);
+                diff_sides::draw_limits(frame, rest, app, screen, words, theme);
+                rest = above;
+            }
             let [main, side] = Layout::horizontal([Constraint::Min(80), Constraint::Length(SIDE)]).areas(rest);
             diff_sides::draw_selected(frame, side, app, screen, words, theme);
             rest = main;
             if rows.saturating_add(diff_sides::KINDS) <= rest.height {
                 let table = split_top(&mut rest, rows);
                 diff_sides::draw_kinds(frame, &mut rest, app, screen, words, view.ascii, theme);
-                diff_sides::draw_limits(frame, rest, app, screen, words, theme);
                 rest = table;
             }
         }
@@ -256,8 +272,16 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, view:
         ];
         let note = vec![Span::styled(format!("{}: p < 0.001 and 1% or more", theme.accent()), theme.style(Role::Dim))];
         rest = Panel::new(title).note(note).focused().draw(frame, rest, true, theme);
-    } else if let Some(line) = limits_line(app, screen, words, theme, usize::from(rest.width)) {
-        frame.render_widget(line, split_top(&mut rest, 1));
+    } else {
+        // A short table leaves room for the time breakdown; otherwise, there is a line for the limits.
+        let times = diff_sides::times_lines(app, screen, words, usize::from(rest.width), theme);
+        let tall = u16::try_from(times.len() + 1).unwrap_or(u16::MAX);
+        let table = u16::try_from(diff.rows.len() + 1).unwrap_or(u16::MAX);
+        if !times.is_empty() && tall.saturating_add(table) <= rest.height {
+            draw_lines(frame, split_top(&mut rest, tall), times);
+        } else if let Some(line) = limits_line(app, screen, words, theme, usize::from(rest.width)) {
+            frame.render_widget(line, split_top(&mut rest, 1));
+        }
     }
     draw_kernels(frame, rest, diff, (screen.selected, words), view, theme);
 }
@@ -348,7 +372,6 @@ fn draw_kernels(
     });
 }
 
-/// Suggested next step.
 /// If a step takes longer for another reason than its kernels: what limits the second run.
 fn new_limit(app: &App, screen: &DiffScreen) -> Option<String> {
     let (was, is) = diff_sides::both_triages(app, screen)?;
@@ -368,6 +391,7 @@ fn new_limit(app: &App, screen: &DiffScreen) -> Option<String> {
     Some(format!("{key} goes to the {which} run, which is {}: its steps take {factor:.1} times as long", new.id.id()))
 }
 
+/// Suggested next step.
 fn next(app: &App, screen: &DiffScreen) -> Option<String> {
     let diff: &Diff = screen.diff.as_deref()?;
     let key = |id| app.session.key_link(id);

@@ -1,6 +1,7 @@
 //! Panels around the kernel table of a comparison: time breakdown of both runs, the selected kernel in both, and the kinds
 //! of work.
 
+use super::finding_details::{detail_lines, put_advice};
 use super::panel::{Panel, draw_lines, split_top};
 use super::preview::paired_histograms;
 use super::text::{align_left, align_right, wrap_text};
@@ -17,8 +18,10 @@ use crate::analysis::{Family, GroupRow};
 use crate::app::{App, DiffScreen};
 use crate::model::text::escape_unsafe;
 use crate::model::{Metrics, Nanos, ResultMetrics, units};
+use crate::report;
+use crate::report::finding_text::EvidenceText;
 use ratatui::Frame;
-use ratatui::layout::Rect;
+use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
 /// Width of the labels in front of the bars.
@@ -74,17 +77,18 @@ fn changed_parts(was: &Triage, is: &Triage) -> Vec<(TimeCategory, String)> {
     all.into_iter().map(|(p, a, b)| (p, format!("{} to {}", units::format_percent(a), units::format_percent(b)))).collect()
 }
 
-fn parts_per_row(columns: u16) -> usize {
-    (usize::from(columns.saturating_sub(4)) / PART).max(1)
+fn parts_per_row(columns: usize) -> usize {
+    (columns / PART).max(1)
 }
 
 /// Number of rows of the time breakdown; 0 if one of the runs has not been analyzed.
 pub fn times_height(app: &App, screen: &DiffScreen, columns: u16) -> u16 {
-    both_triages(app, screen)
-        .map_or(0, |(was, is)| u16::try_from(changed_parts(was, is).len().div_ceil(parts_per_row(columns))).unwrap_or(0) + 6)
+    both_triages(app, screen).map_or(0, |(was, is)| {
+        u16::try_from(changed_parts(was, is).len().div_ceil(parts_per_row(usize::from(columns.saturating_sub(4))))).unwrap_or(0) + 6
+    })
 }
 
-/// Draws the time breakdown and the limits of both runs.
+/// Draws the time breakdown and the limits of both runs in a panel.
 pub fn draw_times(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, words: Words, theme: &Theme) {
     let Some((was, is)) = both_triages(app, screen) else { return };
     let side = |t: &Triage| {
@@ -96,7 +100,12 @@ pub fn draw_times(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScr
     let of = if step_times(app, screen).is_some() { "Where the time of a step went" } else { "Where the time went" };
     let title = vec![Span::styled(of, theme.style(Role::Title))];
     let inner = Panel::new(title).note(vec![Span::styled(note, theme.style(Role::Dim))]).draw(frame, area, true, theme);
-    let columns = usize::from(inner.width);
+    draw_lines(frame, inner, times_lines(app, screen, words, usize::from(inner.width), theme));
+}
+
+/// The time breakdown and the limits of both runs; empty if one of the runs has not been analyzed.
+pub fn times_lines(app: &App, screen: &DiffScreen, words: Words, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let Some((was, is)) = both_triages(app, screen) else { return Vec::new() };
     let dim = theme.style(Role::Dim);
     let mut out = Vec::new();
     // Draw both runs to one time scale: that of the step times, or of the analyzed times if a run has no steps.
@@ -111,7 +120,7 @@ pub fn draw_times(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScr
         out.push(Line::from(spans));
     }
     let all = changed_parts(was, is);
-    let across = parts_per_row(area.width);
+    let across = parts_per_row(columns);
     let down = all.len().div_ceil(across);
     let wide = columns / across;
     for row in 0..down {
@@ -141,19 +150,45 @@ pub fn draw_times(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScr
         }
         out.push(Line::from(spans));
     }
-    draw_lines(frame, inner, out);
+    out
+}
+
+/// The selected kernel in both runs: its figures, and the distribution of its durations, which is below the figures in a
+/// narrow panel.
+struct Selected {
+    figures: Vec<Line<'static>>,
+    beside: Vec<Line<'static>>,
+}
+
+/// Number of rows of the panel of the selected kernel.
+pub fn selected_height(app: &App, screen: &DiffScreen, words: Words, columns: u16, theme: &Theme) -> u16 {
+    let tall = selected_lines(app, screen, words, usize::from(columns.saturating_sub(4)), theme)
+        .map_or(0, |s| s.figures.len().max(s.beside.len()));
+    u16::try_from(tall + 2).unwrap_or(u16::MAX)
 }
 
 /// Draws the selected kernel in both runs: name, figures, and distribution of durations.
 pub fn draw_selected(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, words: Words, theme: &Theme) {
     let Some(row) = screen.diff.as_ref().and_then(|d| d.rows.get(screen.selected)) else { return };
     let columns = usize::from(area.width.saturating_sub(4));
+    let Some(Selected { mut figures, beside }) = selected_lines(app, screen, words, columns, theme) else { return };
     let title = vec![Span::styled(cut_end(&escape_unsafe(row.name()), columns.saturating_sub(4)), theme.style(Role::Title))];
     // The table has the time in a step; the launches here are those of the whole runs.
     let by_step = screen.diff.as_ref().is_some_and(|d| d.step_totals.is_some());
     let panel = Panel::new(title);
     let panel = if by_step { panel.note(vec![Span::styled("whole runs", theme.style(Role::Dim))]) } else { panel };
     let inner = panel.draw(frame, area, true, theme);
+    if !beside.is_empty() {
+        let left = (FIGURES as u16).min(inner.width);
+        let right_of = Rect { x: inner.x + left, width: inner.width - left, ..inner };
+        draw_lines(frame, right_of, beside.into_iter().take(inner.height.into()).collect());
+    }
+    figures.truncate(inner.height.into());
+    draw_lines(frame, inner, figures);
+}
+
+fn selected_lines(app: &App, screen: &DiffScreen, words: Words, columns: usize, theme: &Theme) -> Option<Selected> {
+    let row = screen.diff.as_ref().and_then(|d| d.rows.get(screen.selected))?;
     let mut out = Vec::new();
     if row.fate == Fate::Renamed
         && let Some(before) = &row.before
@@ -201,14 +236,13 @@ pub fn draw_selected(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &Diff
     let pair: Vec<_> = sides.into_iter().filter_map(found).collect();
     let picture = paired_histograms(&pair, wide, theme);
     if beside {
-        let right_of = Rect { x: inner.x + FIGURES as u16, width: wide as u16, ..inner };
-        draw_lines(frame, right_of, picture.into_iter().take(inner.height.into()).collect());
-    } else if !picture.is_empty() {
+        return Some(Selected { figures: out, beside: picture });
+    }
+    if !picture.is_empty() {
         out.push(Line::default());
         out.extend(picture);
     }
-    out.truncate(inner.height.into());
-    draw_lines(frame, inner, out);
+    Some(Selected { figures: out, beside: Vec::new() })
 }
 
 /// Result of a kernel in one of the runs.
@@ -258,12 +292,9 @@ fn measured_lines(app: &App, screen: &DiffScreen, row: &DiffRow, words: Words, t
 /// Share of the time from which a change fills its bar.
 const NOTABLE: f64 = 0.05;
 
-/// Draws the change of kernel time by family.
-pub fn draw_kinds(frame: &mut Frame<'_>, area: &mut Rect, app: &App, screen: &DiffScreen, words: Words, ascii: bool, theme: &Theme) {
-    let Some(diff) = &screen.diff else { return };
-    let title = vec![Span::styled("Kinds of work", theme.style(Role::Title))];
-    let base = if diff.steps.is_some() { "in a step" } else { "of the whole runs" };
-    let note = vec![Span::styled(format!("kernel time {base}, guessed from the names"), theme.style(Role::Dim))];
+/// Kernel time by family in both runs, ns, and the number of kernels; the largest change first.
+fn sums_by_family(app: &App, screen: &DiffScreen) -> Vec<(Family, f64, f64, usize)> {
+    let Some(diff) = &screen.diff else { return Vec::new() };
     let family = |report: usize, side: &Option<Side>| Some(find_group_row(app, report, &side.as_ref()?.name)?.family);
     let mut sums: Vec<(Family, f64, f64, usize)> = Vec::new();
     for row in &diff.rows {
@@ -277,6 +308,21 @@ pub fn draw_kinds(frame: &mut Frame<'_>, area: &mut Rect, app: &App, screen: &Di
         }
     }
     sums.sort_by(|a, b| (b.2 - b.1).abs().total_cmp(&(a.2 - a.1).abs()));
+    sums
+}
+
+/// Number of rows of the panel with the kinds of work.
+pub fn kinds_height(app: &App, screen: &DiffScreen) -> u16 {
+    u16::try_from(sums_by_family(app, screen).len() + 3).unwrap_or(u16::MAX)
+}
+
+/// Draws the change of kernel time by family.
+pub fn draw_kinds(frame: &mut Frame<'_>, area: &mut Rect, app: &App, screen: &DiffScreen, words: Words, ascii: bool, theme: &Theme) {
+    let Some(diff) = &screen.diff else { return };
+    let title = vec![Span::styled("Kinds of work", theme.style(Role::Title))];
+    let base = if diff.steps.is_some() { "in a step" } else { "of the whole runs" };
+    let note = vec![Span::styled(format!("kernel time {base}, guessed from the names"), theme.style(Role::Dim))];
+    let sums = sums_by_family(app, screen);
     // A change that is small compared with all of the time has a short bar, even if it is the largest one.
     let all = sums.iter().map(|s| s.1.max(s.2)).sum::<f64>();
     let most = sums.iter().map(|s| (s.2 - s.1).abs()).fold((all * NOTABLE).max(1.0), f64::max);
@@ -319,35 +365,69 @@ pub fn draw_kinds(frame: &mut Frame<'_>, area: &mut Rect, app: &App, screen: &Di
     draw_lines(frame, inner, out);
 }
 
-/// Draws the findings of both runs in full. If a run was not triaged, draws the utilization of the kernels that both
-/// reports measured instead.
+/// Draws what limits each run, side by side: all findings, with remedies and values of the first. If a run was not
+/// triaged, draws the utilization of the kernels that both reports measured instead.
 pub fn draw_limits(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, words: Words, theme: &Theme) {
     if area.height < KINDS {
         return;
     }
-    let columns = usize::from(area.width.saturating_sub(4));
-    let (title, out) = match both_triages(app, screen) {
-        Some((was, is)) => {
-            let mut out = Vec::new();
-            for (word, triage) in [(words.0, was), (words.1, is)] {
-                if !out.is_empty() {
-                    out.push(Line::default());
-                }
-                out.push(Line::styled(word, theme.style(Role::Head)));
-                out.extend(super::kernel_summary::finding_lines(triage, None, columns, true, theme));
-                if triage.findings.is_empty() {
-                    out.push(Line::styled("nothing found", theme.style(Role::Dim)));
-                }
-            }
-            ("What limits the runs", out)
-        }
-        None => ("Speed of light", utilization_lines(app, screen, words, columns, theme)),
+    let mut draw = |area: Rect, title: &'static str, word: &str, out: Vec<Line<'static>>| {
+        let title = vec![Span::styled(title, theme.style(Role::Title)), Span::styled(format!("  {word}"), theme.style(Role::Dim))];
+        let inner = Panel::new(title).draw(frame, area, true, theme);
+        draw_lines(frame, inner, cut_lines(out, usize::from(inner.height), theme));
     };
-    if out.is_empty() {
+    let [left, right] = Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]).areas(area);
+    let columns = usize::from(left.width.saturating_sub(4));
+    if let Some((was, is)) = both_triages(app, screen) {
+        draw(left, "What limits the run", words.0, limit_lines(was, columns, theme));
+        draw(right, "What limits the run", words.1, limit_lines(is, columns, theme));
         return;
     }
-    let inner = Panel::new(vec![Span::styled(title, theme.style(Role::Title))]).draw(frame, area, true, theme);
-    draw_lines(frame, inner, out);
+    let row = screen.diff.as_ref().and_then(|d| d.rows.get(screen.selected));
+    if let Some([Some(was), Some(is)]) = row.map(|row| measured_sides(app, screen, row, words)) {
+        draw(left, "What limits the kernel", words.0, hint_lines(was.hint, columns, theme));
+        draw(right, "What limits the kernel", words.1, hint_lines(is.hint, columns, theme));
+        return;
+    }
+    let out = utilization_lines(app, screen, words, usize::from(area.width.saturating_sub(4)), theme);
+    if !out.is_empty() {
+        draw(area, "Speed of light", "% of peak", out);
+    }
+}
+
+/// The first hint on a kernel.
+fn hint_lines(hint: Option<&FirstHint>, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let Some(hint) = hint else { return vec![Line::styled("no diagnosis", theme.style(Role::Dim))] };
+    let (mark, role) = severity_glyph(hint.severity);
+    let mut out = vec![Line::styled(format!("{mark} {}", hint.id.id()), theme.style(role))];
+    let text = |what: &str| wrap_text(&escape_unsafe(what), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text)));
+    out.extend(text(&hint.headline));
+    let evidence: Vec<EvidenceText> = hint.advice.evidence.iter().map(report::hints::evidence_text).collect();
+    put_advice(&mut out, (&hint.advice.actions, &evidence), columns, theme);
+    out
+}
+
+/// The findings of a run, with everything about the first of them.
+fn limit_lines(triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let Some(first) = triage.findings.first() else { return vec![Line::styled("nothing found", theme.style(Role::Dim))] };
+    let mut out = super::kernel_summary::finding_lines(triage, None, columns, true, theme);
+    // The finding's sentence is already above.
+    let sentence = wrap_text(&escape_unsafe(&first.headline), columns.max(20)).len();
+    out.extend(detail_lines(first, (triage.origin(), triage.base), None, columns, theme).into_iter().skip(sentence));
+    out
+}
+
+/// Cuts text to a number of rows and marks the cut.
+fn cut_lines(mut lines: Vec<Line<'static>>, rows: usize, theme: &Theme) -> Vec<Line<'static>> {
+    if lines.len() > rows {
+        lines.truncate(rows.saturating_sub(1));
+        // A heading alone, and the empty line above it, are useless.
+        while lines.last().is_some_and(|l| l.width() == 0) || lines.len().checked_sub(2).is_some_and(|above| lines[above].width() == 0) {
+            lines.pop();
+        }
+        lines.push(Line::styled("…", theme.style(Role::Dim)));
+    }
+    lines
 }
 
 /// Utilization of the kernels that were measured in both reports.

@@ -75,6 +75,8 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                     | (ActionId::Roofline, KeyScope::Roofline)
                     | (ActionId::Source, KeyScope::Source)
                     | (ActionId::Compare, KeyScope::Compare) => false,
+                    // Other keys matter more there.
+                    (ActionId::Kernels, there) if KeyScope::Results.applies_to(there) => false,
                     (ActionId::Metrics, there) if KeyScope::Results.applies_to(there) => true,
                     (ActionId::Rerun, KeyScope::Timeline) => app.top_selection().launch.is_some(),
                     (ActionId::Open, KeyScope::Launches) | (ActionId::Metrics, _) => measured,

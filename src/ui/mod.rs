@@ -11,6 +11,7 @@ pub mod compact_backend;
 pub mod detail;
 pub mod diff;
 pub mod diff_sides;
+pub mod finding_details;
 pub mod footer;
 pub mod glossary;
 pub mod header;

@@ -62,7 +62,7 @@ fn page_lines(
             lines
         }),
         Page::Finding(finding, begin, base) => {
-            (finding.id.id(), super::overview::detail_lines(finding, (*begin, base), app.session.straggler(), columns, theme))
+            (finding.id.id(), super::finding_details::detail_lines(finding, (*begin, base), app.session.straggler(), columns, theme))
         }
         Page::RunFacts(facts) => ("about this run", super::run::fact_lines(facts, columns, theme)),
         Page::Checklist(items) => ("checklist", super::checklist::lines(items, &app.session.settings.keymap, columns, theme)),

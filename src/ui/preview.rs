@@ -239,9 +239,14 @@ fn group_lines(report: &Report, detail: &Detail, columns: usize, theme: &Theme) 
 
 /// Heading with a value on the right.
 fn heading_line(word: &str, figure: &str, columns: usize, theme: &Theme) -> Line<'static> {
-    // Without room for both, what qualifies the word is left out.
-    let fits = labels::display_width(word) + 1 + labels::display_width(figure) <= columns;
-    let word = if fits { word } else { word.split(", ").next().unwrap_or(word) };
+    // Without room for both, the figure loses its unit, and then the word what qualifies it.
+    let fits = |word: &str, figure: &str| labels::display_width(word) + 1 + labels::display_width(figure) <= columns;
+    let number = figure.split(' ').next().unwrap_or(figure);
+    let (word, figure) = match () {
+        () if fits(word, figure) => (word, figure),
+        () if word.contains(", ") && fits(word, number) => (word, number),
+        () => (word.split(", ").next().unwrap_or(word), figure),
+    };
     let room = columns.saturating_sub(labels::display_width(word));
     Line::from(vec![
         Span::styled(word.to_owned(), theme.style(Role::Head)),

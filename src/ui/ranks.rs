@@ -10,7 +10,7 @@ use super::view::View;
 use super::widgets::finding_glyph;
 use super::widgets::stacked_bar::{Share, share_legend, stacked_bar};
 use super::{Role, Theme};
-use crate::analysis::labels::{cut_end, cut_middle};
+use crate::analysis::labels::{cut_end, cut_middle, display_width};
 use crate::analysis::ranks::{Job, Member};
 use crate::analysis::triage::{TimeCategory, Verdict};
 use crate::app::jobs::Ranks;
@@ -381,14 +381,15 @@ fn job_lines(ranks: &Ranks, columns: usize, theme: &Theme) -> Vec<Line<'static>>
         let size = link.bytes.map_or_else(String::new, |b| format!("  {} each", Bytes(b)));
         let count = units::format_grouped(link.count);
         let text = format!(
-            "{}{}{}{}{}{share}{size}",
+            "{}{}{}{}{}{share}",
             align_left(link.kind, 16),
             align_right(&link.size.to_string(), 6),
             align_right(&count, 8),
             align_right(&format_ns(link.time), 10),
             align_right(&bus, bus_columns)
         );
-        out.push(Line::styled(cut_end(&text, columns), theme.style(Role::Text)));
+        let size = if display_width(&text) + display_width(&size) <= columns { size } else { String::new() };
+        out.push(Line::styled(cut_end(&format!("{text}{size}"), columns), theme.style(Role::Text)));
     }
     let mut pairs: Vec<((u32, u32), i64)> = job.waits.pairs.iter().map(|(&p, &ns)| (p, ns)).filter(|p| p.1 > 0).collect();
     pairs.sort_by_key(|p| (std::cmp::Reverse(p.1), p.0));

@@ -34,7 +34,9 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RanksScreen, 
     let [left, right] = Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]).areas(area);
     let Some(member) = screen.selected_member() else { return };
     let title = |text: String| vec![Span::styled(text, theme.style(Role::Title))];
-    let inner = draw_panel(frame, left, title(format!("Kernels of rank {}", member.rank)), true, theme);
+    let mut kernels = title(format!("Kernels of rank {}", member.rank));
+    kernels.push(Span::styled("  whole report", theme.style(Role::Dim)));
+    let inner = draw_panel(frame, left, kernels, true, theme);
     draw_lines(frame, inner, kernel_lines(app, screen, ranks, inner, theme));
     let waits = total_waiting(ranks) > 0;
     let word = if waits { "Steps with the most waiting" } else { "Longest steps" };

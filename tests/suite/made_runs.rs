@@ -9,41 +9,52 @@ use warpscope::analysis::triage::{Scope, StepSource, Sure, Triage, Verdict, tria
 use warpscope::model::{Cancel, LaunchId, Profile};
 use warpscope::rerun::select_launches;
 
-fn triage(profile: &Profile) -> Triage {
+pub fn triage(profile: &Profile) -> Triage {
     triage_profile(profile, &Scope::default(), &Cancel::default()).unwrap()
 }
 
 /// A torch.profiler trace; times in microseconds.
-#[derive(Default)]
-struct TorchTrace {
-    events: Vec<Value>,
-    correlation: u64,
+pub struct TorchTrace {
+    pub events: Vec<Value>,
+    pub correlation: u64,
+    /// Process of calls, and device and stream of kernels.
+    pub pid: u64,
+    pub device: u32,
+    pub stream: u64,
+    /// List of devices; one NVIDIA GPU if `None`.
+    pub devices: Option<Vec<Value>>,
+}
+
+impl Default for TorchTrace {
+    fn default() -> Self {
+        Self { events: Vec::new(), correlation: 0, pid: 100, device: 0, stream: 7, devices: None }
+    }
 }
 
 impl TorchTrace {
-    fn add(&mut self, category: &str, name: &str, (pid, tid): (u64, u64), (start, duration): (f64, f64), args: Value) {
+    pub fn add(&mut self, category: &str, name: &str, (pid, tid): (u64, u64), (start, duration): (f64, f64), args: Value) {
         let event = json!({ "ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": start, "dur": duration, "args": args });
         self.events.push(event);
     }
 
-    fn call(&mut self, name: &str, start: f64, duration: f64) -> u64 {
+    pub fn call(&mut self, name: &str, start: f64, duration: f64) -> u64 {
         self.correlation += 1;
-        self.add("cuda_runtime", name, (100, 100), (start, duration), json!({ "correlation": self.correlation }));
+        self.add("cuda_runtime", name, (self.pid, self.pid), (start, duration), json!({ "correlation": self.correlation }));
         self.correlation
     }
 
     /// A call of 5 µs that starts at `called`, and the kernel that it launches.
-    fn kernel(&mut self, name: &str, grid: [u32; 3], called: f64, start: f64, duration: f64) {
+    pub fn kernel(&mut self, name: &str, grid: [u32; 3], called: f64, start: f64, duration: f64) {
         let correlation = self.call("cudaLaunchKernel", called, 5.0);
-        let args = json!({ "device": 0, "context": 1, "stream": 7, "correlation": correlation, "grid": grid, "block": [256, 1, 1] });
-        self.add("kernel", name, (0, 7), (start, duration), args);
+        let args = json!({ "device": self.device, "context": 1, "stream": self.stream, "correlation": correlation, "grid": grid, "block": [256, 1, 1] });
+        self.add("kernel", name, (0, self.stream), (start, duration), args);
     }
 
-    fn read(self) -> Profile {
+    pub fn read(self) -> Profile {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("made.pt.trace.json");
-        let device = json!({ "id": 0, "name": "NVIDIA H100", "numSms": 132 });
-        let trace = json!({ "schemaVersion": 1, "deviceProperties": [device], "traceEvents": self.events });
+        let devices = self.devices.unwrap_or_else(|| vec![json!({ "id": 0, "name": "NVIDIA H100", "numSms": 132 })]);
+        let trace = json!({ "schemaVersion": 1, "deviceProperties": devices, "traceEvents": self.events });
         std::fs::write(&path, trace.to_string()).unwrap();
         read(&path).unwrap()
     }

@@ -213,10 +213,11 @@ fn a_device_is_the_union_of_its_streams() {
     assert!(seen >= 3, "{seen}");
 }
 
-/// The pieces of idle time, each of which has a cause, cover exactly the time between a device's first and last
-/// operation in which no process runs anything on it.
+/// The pieces of idle time, each of which has a cause, cover exactly the time between the first and the last operation
+/// in which no process runs anything on a device, and the rest of the steps around them.
 #[test]
 fn idle_times_are_what_the_streams_leave() {
+    let mut around = 0;
     for (name, profile, timeline) in runs() {
         let of = timeline.event_reader(profile);
         let mut pieces = warpscope::analysis::triage::find_idle_times(profile, &Cancel::default()).unwrap();
@@ -228,13 +229,20 @@ fn idle_times_are_what_the_streams_leave() {
         for group in &timeline.groups {
             let GroupKey::Device(device) = group.key else { continue };
             let busy = |t: i64| group.busy_before(&of, t).busy.iter().sum::<i64>();
-            let idle: i64 = pieces.iter().filter(|p| p.device == device).map(|p| p.end - p.start).sum();
+            let own = || pieces.iter().filter(|p| p.device == device);
+            let idle: i64 = own().map(|p| (p.end.min(last) - p.start.max(first)).max(0)).sum();
+            // Steps may begin before the first operation and end after the last one.
+            let (begin, end) = (own().map(|p| p.start).min().unwrap_or(first), own().map(|p| p.end).max().unwrap_or(last));
+            let outside: i64 = own().map(|p| (p.end.min(first) - p.start).max(0) + (p.end - p.start.max(last)).max(0)).sum();
+            assert_eq!(outside, (first - begin).max(0) + (end - last).max(0), "{name}, device {device}: holes around the run");
+            around += outside;
             assert_eq!(idle, (last - first) - (busy(last) - busy(first)), "{name}, device {device}");
             for piece in pieces.iter().filter(|p| p.device == device) {
                 assert_eq!(busy(piece.start), busy(piece.end), "{name}: something runs in {piece:?}");
             }
         }
     }
+    assert!(around > 0, "a step of ddp_rank0 begins before its first operation");
 }
 
 /// A window is judged by its gaps, including those it cuts: shading and verdict agree.

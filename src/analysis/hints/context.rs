@@ -10,12 +10,12 @@ const ADVICE: &[(&[Family], &[D], &str)] = &[
     (
         &[Family::Elementwise, Family::Copy],
         &[D::DramBandwidth, D::LaunchOverhead, D::SmallGrid, D::MemoryLatency],
-        "judging by its name, an elementwise or copy kernel: fuse it with its neighbours (torch.compile, one Triton kernel, an epilogue of the GEMM)",
+        "judging by its name, an elementwise or copy kernel: fuse it with its neighbours (one kernel, an epilogue of the GEMM; in PyTorch: torch.compile)",
     ),
     (
         &[Family::Norm, Family::Reduce],
         &[D::DramBandwidth, D::LaunchOverhead, D::SmallGrid],
-        "judging by its name, a norm or reduction: fuse it with the kernel that produces or consumes its values (torch.compile, a fused norm)",
+        "judging by its name, a norm or reduction: fuse it with the kernel that produces or consumes its values (in PyTorch: torch.compile, a fused norm)",
     ),
     (
         &[Family::Gemm],

@@ -4,7 +4,7 @@ use super::diagnosis::Diagnosis;
 use super::speedup_model::{DemandReduction, Gain, whole_percent};
 pub use crate::analysis::finding::{Evidence, OUTRANKS_HEALTHY, Severity, Sure, Threshold};
 use crate::analysis::finding::{Finding, FindingId};
-use crate::analysis::what_if_replay::Worth;
+use crate::analysis::worth::Worth;
 use crate::model::units;
 
 /// Minimum share of a kernel's time for a cause to be reported.

@@ -194,6 +194,7 @@ fn judge_stragglers(all: &[Digest], job: &mut Job, span: f64, total: i64, findin
         return;
     }
     let mut because = String::new();
+    let steps = worst.first().map_or(0, |&(row, _)| all[job.ranks[row].digest].steps().len());
     for (row, late) in worst {
         let cause = late_cause(all, job, row, late);
         job.stragglers.push(Straggler { rank: job.ranks[row].rank, why: cause.why, late });
@@ -203,7 +204,13 @@ fn judge_stragglers(all: &[Digest], job: &mut Job, span: f64, total: i64, findin
         }
     }
     if let (Some(finding), Some(times), 1) = (findings.first_mut(), times, job.stragglers.len()) {
-        finding.headline = format!("{}; it is late {times} times, at even distances, and hardly in between", finding.headline);
+        let how_often = match (times, steps) {
+            // The first or the last step may be cut.
+            (times, steps) if times <= steps && times + 1 >= steps => "once in every step".to_owned(),
+            (times, steps) if times < steps => format!("in {times} of {steps} steps, at even distances"),
+            _ => format!("{times} times, at even distances, and hardly in between"),
+        };
+        finding.headline = format!("{}; it is late {how_often}", finding.headline);
         finding.sure = finding.sure.max(Sure::Likely);
     }
     if let Some(finding) = findings.first_mut().filter(|_| job.stragglers.len() > 1) {

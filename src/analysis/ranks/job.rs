@@ -16,7 +16,8 @@ fn median<T: Copy + Ord>(mut values: Vec<T>) -> Option<T> {
         return None;
     }
     values.sort_unstable();
-    Some(values[values.len() / 2])
+    // Of two in the middle, the lower one, as for the steps of one report.
+    Some(values[(values.len() - 1) / 2])
 }
 
 /// Analyzes ranks together. If there is only one rank, or there are no common collectives, the job has no findings.

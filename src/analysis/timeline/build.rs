@@ -110,7 +110,7 @@ impl Builder<'_> {
                     let several = profile.processes.len() > 1;
                     let about = match (several, &process) {
                         (true, Some(name)) if Some(name) != own.as_ref() => format!("{name} {pid}"),
-                        (true, _) => format!("process {pid}"),
+                        (true, _) => format!("pid {pid}"),
                         _ => String::new(),
                     };
                     let number = tid.to_string();

@@ -72,7 +72,7 @@ fn at_the_start(case: &RunContext<'_>, id: V) -> bool {
 pub fn lower_confidence(case: &RunContext<'_>, findings: &mut [Finding]) {
     let queued = case.share((case.idle.get(Cause::Queued) - case.pauses).max(0));
     let unknown = case.idle_share(Cause::Unknown) + case.idle_share(Cause::NoCall);
-    let silent = queued + case.idle_share(Cause::OtherCall) + case.idle_share(Cause::Ended);
+    let silent = queued + [Cause::OtherCall, Cause::Ended, Cause::Absent].into_iter().map(|c| case.idle_share(c)).sum::<f64>();
     let idle_outside = case.outside.map_or(0.0, |o| (1.0 - o.judged) * o.idle);
     let marked = matches!(case.steps.found, Some(StepSource::Ranges(_)));
     let sliver = !marked && case.outside.is_some_and(|o| o.judged < SLIVER);
@@ -134,7 +134,10 @@ pub fn say_judged(case: &RunContext<'_>, findings: &mut [Finding]) {
     let idle = format_share(outside.idle);
     let rest = most.map_or_else(
         || format!("in the rest, the GPU is idle for {idle} of the time"),
-        |l| format!("the rest is mostly {}, with the GPU idle for {idle} of it", l.what.split(':').next().unwrap_or_default()),
+        |l| match l.what.split(':').next().unwrap_or_default() {
+            _ if l.unrecorded => "before it, work that was launched earlier and is not recorded may have run".to_owned(),
+            what => format!("the rest is mostly {what}, with the GPU idle for {idle} of it"),
+        },
     );
     first.headline = format!("{} (judged {} of the run; {rest})", first.headline, format_share(outside.judged));
 }

@@ -5,6 +5,9 @@ use crate::analysis::Family;
 use crate::model::{CallKind, CopyKind, Kernel, MemOp, MemOpKind, Profile};
 use rustc_hash::FxHashMap;
 
+/// A stream: index of its device unit, context, and number.
+pub type Stream = (usize, Option<u32>, Option<u32>);
+
 /// Class of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
@@ -324,6 +327,18 @@ impl<'a> DeviceOps<'a> {
     }
 
     /// Returns the copy or memset of an operation; `None` for other operations.
+    /// Stream in which an operation ran. Graph launches of which only the whole was recorded have a stream like kernels.
+    pub fn stream_of(&self, op: &DeviceOp) -> Stream {
+        let profile = self.profile;
+        let place = match op.row {
+            OperationRow::Launch(row) => profile.launches.place(row as usize).map(|p| p.0),
+            OperationRow::Mem(row) => profile.memops.get(row as usize).map(|m| m.place.0),
+            OperationRow::Graph(row) => profile.graphs.get(row as usize).map(|g| g.place),
+        };
+        let place = place.and_then(|place| profile.places.get(place as usize));
+        (op.unit, place.and_then(|p| p.context), place.and_then(|p| p.stream))
+    }
+
     pub fn mem_of(&self, op: &DeviceOp) -> Option<MemOp> {
         match op.row {
             OperationRow::Mem(row) => self.profile.memops.get(row as usize),

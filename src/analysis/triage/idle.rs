@@ -5,6 +5,7 @@ use super::device_ops::{DeviceOp, DeviceOps};
 use super::eligible_windows::recorded_windows;
 use super::host::Host;
 use super::idle_causes::{Gaps, Piece};
+use super::marked::by_ranges;
 use super::time_category::Cause;
 use crate::model::{Cancel, Profile};
 
@@ -60,8 +61,8 @@ fn keep_longest(pieces: &mut Vec<Idle>) {
     }
 }
 
-/// Returns the idle times of all devices from the first to the last operation, limited to the longest `MOST`. Returns
-/// `None` if cancelled. A device shared by several processes is idle while none of them uses it; the cause is derived
+/// Returns the idle times of all devices from the first to the last operation, or from the first to the last step where
+/// ranges that mark steps begin earlier or end later, limited to the longest `MOST`. Returns `None` if cancelled. A device shared by several processes is idle while none of them uses it; the cause is derived
 /// from the thread that launches the next operation.
 pub fn find_idle_times(profile: &Profile, cancel: &Cancel) -> Option<Vec<Idle>> {
     let ops = DeviceOps::from_profile(profile);
@@ -70,6 +71,9 @@ pub fn find_idle_times(profile: &Profile, cancel: &Cancel) -> Option<Vec<Idle>> 
     if first >= last {
         return Some(Vec::new());
     }
+    let (first, last) = by_ranges(profile, &ops)
+        .and_then(|(_, starts, end)| Some((*starts.first()?, end)))
+        .map_or((first, last), |steps| (first.min(steps.0), last.max(steps.1)));
     let of_unit: Vec<u32> = ops.units.iter().map(|u| ops.device_number(u).unwrap_or_default()).collect();
     let mut numbers = of_unit.clone();
     numbers.sort_unstable();

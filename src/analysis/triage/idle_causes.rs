@@ -37,6 +37,10 @@ pub struct Gaps<'a> {
     pub loaded: Vec<(u32, i64)>,
     /// Time during which a server had no requests.
     no_requests: Intervals,
+    /// Start of the first call of each process, by process id; empty if a single process launches work.
+    first_calls: FxHashMap<u32, i64>,
+    /// Process of the last operation on each device.
+    processes: Vec<Option<u32>>,
     /// Time during which a process captures or instantiates graphs, by process id.
     capturing: FxHashMap<u32, Intervals>,
 }
@@ -66,6 +70,25 @@ fn capturing_times(profile: &Profile) -> FxHashMap<u32, Intervals> {
     out.into_iter().map(|(pid, list)| (pid, list.into_iter().collect())).collect()
 }
 
+/// Returns the start of the first call of each process that launches work, if there are several.
+fn first_calls(profile: &Profile, host: &Host<'_>) -> FxHashMap<u32, i64> {
+    let mut out: FxHashMap<u32, i64> = host.lanes.iter().map(|lane| (lane.pid, i64::MAX)).collect();
+    if out.len() < 2 {
+        return FxHashMap::default();
+    }
+    for row in 0..profile.calls.len() {
+        if let Some(first) = out.get_mut(&profile.calls.thread_of(row).0) {
+            *first = (*first).min(profile.calls.start[row]);
+        }
+    }
+    for row in 0..profile.launches.len() {
+        if let (Some(call), Some(first)) = (profile.launches.call(row), out.get_mut(&profile.launch_pid(row))) {
+            *first = (*first).min(call.0);
+        }
+    }
+    out
+}
+
 /// Context for classifying a thread's time during a gap.
 struct Look<'a> {
     host: &'a Host<'a>,
@@ -81,6 +104,8 @@ impl<'a> Gaps<'a> {
             host,
             walks: FxHashMap::default(),
             last: vec![None; ops.units.len()],
+            first_calls: first_calls(ops.profile(), host),
+            processes: vec![None; ops.units.len()],
             firsts: Firsts::from_profile(ops.profile()),
             loaded: Vec::new(),
             capturing: capturing_times(ops.profile()),
@@ -98,9 +123,10 @@ impl<'a> Gaps<'a> {
         // launching thread.
         if self.host.lanes.len() > 1
             && let Some(call) = self.ops.find_call(op)
-            && let Some(last) = self.last.get_mut(op.unit)
+            && let (Some(last), Some(process)) = (self.last.get_mut(op.unit), self.processes.get_mut(op.unit))
         {
             *last = self.host.lane_index(call.pid, call.tid);
+            *process = Some(call.pid);
         }
     }
 
@@ -186,7 +212,10 @@ impl<'a> Gaps<'a> {
         }
         let until = call.start.clamp(gap.start, gap.end);
         let mut walk = walk.clone();
-        look.classify_span(lane, &mut walk, (gap.start, until), call.start, out);
+        let after_another = self.processes.get(gap.unit).copied().flatten().is_some_and(|pid| pid != call.pid);
+        let first_call = self.first_calls.get(&call.pid).filter(|_| after_another).map_or(gap.start, |&t| t.clamp(gap.start, until));
+        push(out, Piece { end: first_call, ..whole(Cause::Absent, None) });
+        look.classify_span(lane, &mut walk, (first_call, until), call.start, out);
         if until < gap.end {
             // From the start of the call on, the launch is in flight.
             let sync = walk.blocked.filter(|b| call.start.saturating_sub(b.0) <= CLOSE_NS);

@@ -12,6 +12,10 @@ pub const SHORT_NS: i64 = 5_000;
 /// Duration of an empty kernel, ns: the shortest one in timelines from an H200 took 0.96 µs.
 pub const EMPTY_NS: i64 = 1_000;
 
+/// Duration below which a collective costs mainly its latency, ns; an assumption, in line with what nccl-tests print for
+/// the smallest messages within a host (10 to 30 µs).
+pub const SHORT_COLLECTIVE_NS: i64 = 20_000;
+
 /// Number of slices of the window used to detect durations that change over time.
 pub const SLICES: usize = 12;
 
@@ -53,6 +57,8 @@ pub struct Kernels {
     pub whole: i64,
     /// Collectives: count and total duration.
     pub collectives: (u64, i64),
+    /// Number of collectives shorter than [`SHORT_COLLECTIVE_NS`].
+    pub short_collectives: u64,
     /// Time and count of each collective.
     each_collective: FxHashMap<u32, (i64, u64)>,
     /// Number of launching calls.
@@ -104,6 +110,7 @@ impl Kernels {
         if ops.collective.get(kernel as usize).copied().unwrap_or_default() {
             self.collectives.0 += 1;
             self.collectives.1 = self.collectives.1.saturating_add(ns);
+            self.short_collectives += u64::from(ns < SHORT_COLLECTIVE_NS);
             let sum = self.each_collective.entry(kernel).or_default();
             *sum = (sum.0.saturating_add(ns), sum.1 + 1);
             self.launches += match launches.call(at) {

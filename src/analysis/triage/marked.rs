@@ -85,7 +85,10 @@ pub fn by_ranges(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
     let (many, few): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|c| c.2.len() >= LEAST_STEPS);
     let mut best: Option<(i64, Starts)> = None;
     for (_, name, list) in many.into_iter().take(MOST_NAMES) {
-        let Some((starts, end)) = on_devices(ops, &list, STANDS_FOR).filter(|f| f.0.len() >= LEAST_STEPS) else { continue };
+        let Some((mut starts, mut end)) = on_devices(ops, &list, STANDS_FOR).filter(|f| f.0.len() >= LEAST_STEPS) else { continue };
+        if !last_is_whole(&list) && starts.len() > LEAST_STEPS {
+            end = starts.pop().unwrap_or(end);
+        }
         let length = end - starts.first().copied().unwrap_or(end);
         // Prefer the longest stretch; among stretches of similar length, the one with the most steps.
         let better = best
@@ -102,6 +105,17 @@ pub fn by_ranges(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
     best.map(|b| b.1).or_else(|| few.into_iter().take(MOST_NAMES).find_map(|(_, name, list)| few_steps(profile, ops, name, &list)))
 }
 
+/// Minimum share of the time between their starts that ranges must cover to be whole steps. Others mark a part of each
+/// step, such as `Optimizer.step`: after the last of them, only that part of a step is recorded.
+const WHOLE: f64 = 0.5;
+
+/// Returns true if the last range of a list stands for a whole step.
+fn last_is_whole(list: &[Numbered]) -> bool {
+    let Some(((first, last), before)) = list.first().zip(list.last()).zip(list.len().checked_sub(1)) else { return true };
+    let covered: i64 = list[..before].iter().map(|r| r.1.saturating_sub(r.0)).sum();
+    covered as f64 >= WHOLE * last.0.saturating_sub(first.0) as f64
+}
+
 /// Accepts one or two ranges marked as steps if they contain most of the devices' work; what repeats inside them is
 /// then part of a step, not a step itself.
 fn few_steps(profile: &Profile, ops: &DeviceOps<'_>, name: String, list: &[Numbered]) -> Option<Starts> {
@@ -113,11 +127,23 @@ fn few_steps(profile: &Profile, ops: &DeviceOps<'_>, name: String, list: &[Numbe
         return None;
     }
     let (starts, end) = on_devices(ops, list, EXPLAINS)?;
-    // The last step includes the time between its last operation and the end of its range. Ranges that end at the same
-    // nanosecond were still open when the recording ended, so that their ends say nothing.
-    let open = |until: i64| until == i64::MAX || profile.ranges.iter().filter(|r| r.end == until).nth(1).is_some();
-    let until = list.last().map_or(end, |r| if open(r.1) { end } else { end.max(clamp_time(r.1)) });
+    // The last step includes the time between its last operation and the end of its range.
+    let until = list.last().map_or(end, |r| if was_left_open(profile, r.1) { end } else { end.max(clamp_time(r.1)) });
     Some((StepSource::Ranges(name), starts, until))
+}
+
+/// Returns true if a range with this end may have been open when the recording or the program ended, so that its end
+/// says nothing: profilers then end all open ranges at the same nanosecond, after everything else that was recorded.
+fn was_left_open(profile: &Profile, end: i64) -> bool {
+    if end == i64::MAX || profile.ranges.iter().filter(|r| r.end == end).nth(1).is_some() {
+        return true;
+    }
+    let ends_later = |start: &[i64], duration: &[i64]| start.iter().zip(duration).any(|(s, d)| s.saturating_add(*d) >= end);
+    !(ends_later(&profile.calls.start, &profile.calls.duration)
+        || ends_later(&profile.os_calls.start, &profile.os_calls.duration)
+        || profile.ranges.iter().any(|r| r.end > end)
+        || profile.states.last().is_some_and(|s| s.time >= end)
+        || profile.samples.samples.iter().any(|s| s.time >= end))
 }
 
 /// Returns the start of each range's work on the devices, and the end of the last work; `None` if less than the share

@@ -2,6 +2,7 @@
 //! host's activity, and applies rules to the result.
 
 mod attribution;
+mod backlog;
 mod certainty;
 pub mod copy_class;
 pub mod device_ops;
@@ -27,6 +28,7 @@ mod period;
 mod phase;
 mod piece;
 mod places;
+mod program;
 mod queued;
 mod rank;
 mod rules;
@@ -322,6 +324,14 @@ fn missing_notes(case: &RunContext<'_>) -> Vec<String> {
     let ended = case.idle_share(Cause::Ended);
     if ended >= finding::LEAST_SHARE {
         out.push(format!("idle for {} of {base} because nothing more was launched on a device", crate::model::units::format_share(ended)));
+    }
+    let absent = case.idle_share(Cause::Absent);
+    if absent >= finding::LEAST_SHARE {
+        out.push(format!(
+            "idle for {} of {base} because one process was done, and the next one had not called {} yet",
+            crate::model::units::format_share(absent),
+            case.terms.gpu.api
+        ));
     }
     if case.kernels.count == 0 && !case.profile.graphs.is_empty() {
         let how = case.terms.record_graph_kernels;

@@ -34,6 +34,8 @@ pub struct LeftOut {
     /// Start and end in nanoseconds since the session began.
     pub start: i64,
     pub end: i64,
+    /// True if work may have run then that is not in the report.
+    pub unrecorded: bool,
 }
 
 /// Minimum number of captured graphs for a start-up phase: a program may capture one or two at any time.
@@ -81,7 +83,7 @@ pub fn before_first_step(profile: &Profile, begin: i64, first_step: i64) -> Vec<
         ]
     };
     let some = phases.into_iter().filter(|(_, _, start, end)| end > start);
-    some.map(|(phase, what, start, end)| LeftOut { phase, what, start, end }).collect()
+    some.map(|(phase, what, start, end)| LeftOut { phase, what, start, end, unrecorded: false }).collect()
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 //! causes apart.
 
 use super::attribution::{Busy, sweep_windows};
+use super::backlog;
 use super::copy_class::{Copies, CopyClass};
-use super::device_ops::{Class, DeviceOps, Unit};
+use super::device_ops::{Class, DeviceOps, OperationRow, Unit};
 use super::eligible_windows::{measuring_times, recorded_windows};
 use super::function_time::time_of_functions;
 pub use super::gather::RUNNING;
@@ -16,7 +17,7 @@ use super::kernels::Kernels;
 use super::launch_lines::sum_samples;
 pub use super::outside::Outside;
 use super::outside::outside_of;
-use super::spread::{Single, Spreads};
+use super::spread::{STEPS, Single, Spreads};
 use super::start;
 use super::steps::{Counts, Steps};
 use super::time_category::{ByCause, Cause, TimeCategory};
@@ -209,7 +210,8 @@ impl<'a> RunContext<'a> {
             steps.keep_in_window(window, (first, last));
         }
         if chosen.is_none() && steps.found.is_none() {
-            steps.left_out.extend(start::left_out(&ops, &host, (first, last), work));
+            let beginning = backlog::left_out(&ops, &host, (first, last), work);
+            steps.left_out.extend(beginning.or_else(|| start::left_out(&ops, &host, (first, last), work)));
         }
         // Marked ranges may start before the first operation, while the devices are still idle.
         let start = || steps.left_out.last().filter(|_| steps.found.is_none()).map_or(first, |l| l.end);
@@ -245,7 +247,7 @@ impl<'a> RunContext<'a> {
             why,
             ..
         } = gather;
-        let single = spreads.outlier_gaps(steps.list.len());
+        let single = spreads.outlier_gaps(steps.list.len(), |unit, piece| is_amid_repeated_work(&ops, unit, window, piece));
         without_single(&mut copies, &copy_pieces, &single);
         let loaded = gaps.loaded;
         copy_pieces.values_mut().for_each(keep_longest);
@@ -403,6 +405,23 @@ impl<'a> RunContext<'a> {
     pub fn calls_of(&self, kind: CallKind) -> (u64, i64) {
         self.calls.get(&kind).copied().unwrap_or_default()
     }
+}
+
+/// Returns true if most of the kernel time of a device in the window belongs to kernels that ran at least [`STEPS`]
+/// times both before and after a piece of idle time.
+fn is_amid_repeated_work(ops: &DeviceOps<'_>, unit: usize, window: (i64, i64), piece: &Piece) -> bool {
+    // Per kernel: launches before and after, and their total duration.
+    let mut sums: FxHashMap<u32, ([usize; 2], i64)> = FxHashMap::default();
+    for op in ops.iter().filter(|op| op.unit == unit && op.start >= window.0 && op.end <= window.1) {
+        if let OperationRow::Launch(row) = op.row {
+            let sum = sums.entry(ops.profile().launches.kernel(row as usize).0).or_default();
+            sum.0[usize::from(op.start >= piece.end)] += 1;
+            sum.1 = sum.1.saturating_add(op.end - op.start);
+        }
+    }
+    let total: i64 = sums.values().map(|s| s.1).sum();
+    let repeated: i64 = sums.values().filter(|s| s.0.iter().all(|n| *n >= STEPS)).map(|s| s.1).sum();
+    repeated > 0 && repeated * 2 > total
 }
 
 /// Removes outlier gaps from the idle time of copies, because they are not part of the cost of each copy.

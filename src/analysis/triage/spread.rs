@@ -18,9 +18,9 @@ const CALLS: [Cause; 6] = [Cause::Launch, Cause::CopyCall, Cause::Alloc, Cause::
 /// Causes that lie between calls, code loading, and waits in a stream. In a run with only one or two steps, a single gap of this kind may
 /// well recur in each step.
 const HOST: [Cause; 5] = [Cause::Compile, Cause::Wait, Cause::Compute, Cause::Unknown, Cause::Queued];
-/// Minimum number of steps for a single gap of `HOST` to count as an outlier. Two gaps never do, because they may
-/// recur.
-const STEPS: usize = 8;
+/// Minimum number of steps for a single gap of `HOST` to count as an outlier, and of repetitions of the same work on
+/// each side of it in a run without steps. Two gaps never count, because they may recur.
+pub const STEPS: usize = 8;
 
 /// Idle time with one cause on one device.
 #[derive(Clone, Copy, Debug, Default)]
@@ -111,16 +111,21 @@ impl Spreads {
     }
 
     /// Outlier gaps that account for most of the idle time with a cause over all devices, the cause with the most time
-    /// first. `steps` is the number of steps in the run.
-    pub fn outlier_gaps(&self, steps: usize) -> Vec<Single> {
+    /// first. `steps` is the number of steps in the run; without steps, `amid` returns true for a gap before and after
+    /// which the same work was done many times.
+    pub fn outlier_gaps(&self, steps: usize, amid: impl Fn(usize, &Piece) -> bool) -> Vec<Single> {
         let mut out = Vec::new();
-        let host = match steps {
-            STEPS.. => &HOST[..],
+        let of_host = |cause: Cause| match steps {
+            STEPS.. => true,
             // Without steps, there is nothing in which host time before a single load of code could recur.
-            0 if self.between_calls(Cause::Compile) * 2 > self.gap_time(Cause::Compile) => &[Cause::Compile],
-            _ => &[],
+            0 if cause == Cause::Compile => self.between_calls(cause) * 2 > self.gap_time(cause),
+            0 => {
+                let mut largest = self.0.iter().filter(|((_, c), _)| *c == cause).filter_map(|((unit, _), s)| Some((*unit, s.top[0]?.1)));
+                self.only_gap(cause).is_some() && largest.all(|(unit, piece)| amid(unit, &piece))
+            }
+            _ => false,
         };
-        for &cause in CALLS.iter().chain(host) {
+        for &cause in CALLS.iter().chain(HOST.iter().filter(|c| of_host(**c))) {
             let of_cause = || self.0.iter().filter(|((_, c), _)| *c == cause);
             let whole = self.gap_time(cause);
             let few = |s: &Spread| if CALLS.contains(&cause) { s.dominant_gaps() } else { s.dominant_gap() };
@@ -153,7 +158,7 @@ mod tests {
 
     #[test]
     fn one_or_two_gaps_that_make_most_of_it_are_single() {
-        let single = |gaps: &[i64], cause, steps| {
+        let of = |gaps: &[i64], cause, steps, amid| {
             let mut all = Spreads::default();
             for &ns in gaps {
                 all.add_gap(
@@ -161,8 +166,9 @@ mod tests {
                     &[Piece { start: 0, end: ns * 10_000, cause, at: 0, lane: None, name: None, between: 0, gap: (0, ns * 10_000) }],
                 );
             }
-            all.outlier_gaps(steps).first().map_or(0, |s| s.gaps.len())
+            all.outlier_gaps(steps, |_, _| amid).first().map_or(0, |s| s.gaps.len())
         };
+        let single = |gaps: &[i64], cause, steps| of(gaps, cause, steps, false);
         for (gaps, want) in [
             (&[100][..], 1),
             (&[50, 50], 2),
@@ -175,6 +181,9 @@ mod tests {
             assert_eq!(single(gaps, Cause::Launch, 0), want, "{gaps:?}");
             assert_eq!(single(gaps, Cause::Compute, 3), 0, "one of three steps: the host may do it in each");
             assert_eq!(single(gaps, Cause::Compute, 12), usize::from(want == 1), "two may come again");
+            assert_eq!(single(gaps, Cause::Unknown, 0), 0, "nothing shows that it does not come again");
+            let once = *gaps.iter().max().unwrap() * 4 > gaps.iter().sum::<i64>() * 3;
+            assert_eq!(of(gaps, Cause::Unknown, 0, true), usize::from(once), "amid repeated work: {gaps:?}");
         }
     }
 
@@ -189,7 +198,7 @@ mod tests {
                 );
             }
         }
-        let found = all.outlier_gaps(0);
+        let found = all.outlier_gaps(0, |_, _| false);
         assert_eq!((found.len(), found[0].ns, found[0].gaps.len()), (1, 7_200_000, 8));
         assert_eq!(all.gap_stats(Cause::Alloc), (32, 900_000));
     }

@@ -98,7 +98,7 @@ pub fn left_out(ops: &DeviceOps<'_>, host: &Host<'_>, span: (i64, i64), work: i6
     if (listen.idle as f64) < WORTH_IT * (span.1 - span.0) as f64 || until >= span.1 || !repeats_after(ops, until) {
         return None;
     }
-    Some(LeftOut { phase: Phase::StartUp, what: format!("the start, up to {what}"), start: span.0, end: until })
+    Some(LeftOut { phase: Phase::StartUp, what: format!("the start, up to {what}"), start: span.0, end: until, unrecorded: false })
 }
 
 /// Returns true if enough remains after a time, and the longest-running operation of the run repeats there.

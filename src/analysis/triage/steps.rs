@@ -54,7 +54,7 @@ impl Steps {
         }
         let mut out = |phase: Phase, what: String, start: i64, end: i64| {
             if end > start {
-                left_out.push(LeftOut { phase, what, start, end });
+                left_out.push(LeftOut { phase, what, start, end, unrecorded: false });
             }
         };
         let warm = if warm { 0 } else { warm_up(&steps) };

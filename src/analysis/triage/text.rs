@@ -1,6 +1,7 @@
 //! Number formats for sentences, and commands that record or display more data.
 
 use super::finding::{Confirm, Finding, PlaceKind};
+use super::program;
 use super::verdict::Verdict as V;
 use crate::analysis::readable::readable_name;
 use crate::model::{Nanos, Profile};
@@ -23,7 +24,8 @@ pub fn recording_command(profile: &Profile, what: Record) -> Confirm {
     let (recipe, why) = match what {
         Record::Host => ("full", "records calls of the operating system and CPU samples: whether the thread waits or computes, and where"),
         Record::Samples => ("full", "records CPU samples: which function computes"),
-        Record::Python => ("python", "records Python stacks: which line does it"),
+        Record::Python if program::may_be_python(profile) => ("python", "records Python stacks: which line does it"),
+        Record::Python => ("full", "records CPU samples: which function does it"),
     };
     let program = if profile.capture.argv.is_empty() { vec!["PROGRAM".to_owned()] } else { profile.capture.argv.clone() };
     let mut argv: Vec<String> = ["warpscope", "run", "--recipe", recipe, "--"].map(str::to_owned).into();
@@ -49,7 +51,12 @@ pub fn confirm_command(profile: &Profile, finding: &Finding) -> Option<Confirm> 
     let found = finding.places.iter().any(|p| p.kind == PlaceKind::Line);
     let recorded = !profile.os_calls.start.is_empty() && !profile.samples.samples.is_empty();
     let needless = |recipe: &str| (found && matches!(recipe, "python" | "full")) || (recorded && recipe == "full");
-    if let Some((recipe, why)) = finding.id.recipe().filter(|r| !needless(r.0)) {
+    // A line of Python cannot be behind the calls of a compiled program.
+    let suited = |(recipe, why): (&'static str, &'static str)| match recipe {
+        "python" if !program::may_be_python(profile) => ("full", "records CPU samples: which function makes these calls"),
+        _ => (recipe, why),
+    };
+    if let Some((recipe, why)) = finding.id.recipe().map(suited).filter(|r| !needless(r.0)) {
         return own(recipe, why);
     }
     match finding.id {

@@ -114,6 +114,8 @@ pub enum Cause {
     Paging,
     /// Nothing more was launched on the device.
     Ended,
+    /// The process that launches the next operation had not made its first call, and the last one belongs to another.
+    Absent,
     /// The thread was in another CUDA call.
     OtherCall,
     /// Host activity outside of CUDA that the report does not record.
@@ -123,7 +125,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Sync,
         Self::Launch,
         Self::CopyCall,
@@ -136,6 +138,7 @@ impl Cause {
         Self::Queued,
         Self::Paging,
         Self::Ended,
+        Self::Absent,
         Self::OtherCall,
         Self::Unknown,
         Self::NoCall,
@@ -151,13 +154,15 @@ impl Cause {
             Self::Alloc => TimeCategory::Allocating,
             Self::Compile => TimeCategory::Compiling,
             Self::Graph => TimeCategory::Graphs,
-            Self::Queued | Self::Paging | Self::Ended | Self::OtherCall | Self::Unknown | Self::NoCall => TimeCategory::Other,
+            Self::Queued | Self::Paging | Self::Ended | Self::Absent | Self::OtherCall | Self::Unknown | Self::NoCall => {
+                TimeCategory::Other
+            }
         }
     }
 
     /// Returns true if the cause is activity of the thread that launches the next operation.
     pub fn is_of_host(self) -> bool {
-        !matches!(self, Self::NoRequests | Self::Queued | Self::Paging | Self::Ended | Self::NoCall)
+        !matches!(self, Self::NoRequests | Self::Queued | Self::Paging | Self::Ended | Self::Absent | Self::NoCall)
     }
 
     /// Description of the host's activity.
@@ -175,6 +180,7 @@ impl Cause {
             Self::Queued => "waiting for nothing: the next operation was queued already",
             Self::Paging => "touching managed memory, or waiting for its pages",
             Self::Ended => "done with this device: nothing more was launched on it",
+            Self::Absent => "not there: the process that launches next had made no call yet",
             Self::OtherCall => "in other driver calls",
             Self::Unknown => "outside the driver, not recorded",
             Self::NoCall => "not recorded",

@@ -55,8 +55,8 @@ macro_rules! scopes_of {
                 Trees "ranges, lines, timeline",
                 /// Trees that can be folded all at once.
                 Forest "ranges, lines",
-                /// Screens about the run that lead to the kernel table.
-                Aside "overview, timeline, ranges, lines, launches",
+                /// Screens that lead to the kernel table.
+                Aside "overview, timeline, ranges, lines, launches, results",
                 /// Screens whose rows have details.
                 Detailed "overview, kernels, launches",
                 /// Screens that filter by name.

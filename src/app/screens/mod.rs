@@ -121,11 +121,11 @@ macro_rules! with_screens {
                 Rerun "re-run" link "rerun" [],
             }
             Result(ResultScreen) {
-                Metrics "metrics" link "metrics" [Timed Launchable Results Browse],
-                Hints "hints" link "hints" [Timed Launchable Results Browse],
-                Roofline "roofline" link "roofline" [Timed Launchable Results Browse],
-                Source "source" link "source" [Timed Launchable Results Browse],
-                Compare "compare" [Timed Launchable Results Browse],
+                Metrics "metrics" link "metrics" [Timed Aside Launchable Results Browse],
+                Hints "hints" link "hints" [Timed Aside Launchable Results Browse],
+                Roofline "roofline" link "roofline" [Timed Aside Launchable Results Browse],
+                Source "source" link "source" [Timed Aside Launchable Results Browse],
+                Compare "compare" [Timed Aside Launchable Results Browse],
             }
             Run(RunScreen) {
                 Run "run" [Runs],

@@ -11,7 +11,7 @@ use crate::analysis::readable::readable_name;
 use crate::analysis::timeline::{Gaps, Timeline, TimelinePart};
 use crate::analysis::triage::{Severity, Triage, Verdict};
 use crate::analysis::what_if_curves::Worths;
-use crate::analysis::what_if_replay::Worth;
+use crate::analysis::worth::Worth;
 use crate::analysis::{GroupBy, Grouping, Overview, Paths};
 use crate::app::jobs::{JobRequest, JobResult, Work};
 use crate::app::msg::Effect;

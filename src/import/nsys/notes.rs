@@ -190,6 +190,10 @@ fn whole_graphs(profile: &Profile, severity: Severity) -> Note {
     .with_fix("record again with `nsys profile --cuda-graph-trace=node …`")
 }
 
+/// Advice for a capture with calls but without records of a GPU.
+const NEWER_NSYS: &str =
+    "record with an nsys that is at least as new as the driver (`nvidia-smi` shows its CUDA version), and let the program exit normally";
+
 /// Returns the most likely reason why a report has no kernels, and a fix.
 fn why_empty(profile: &Profile, db: &Db, target: &Target, diagnostics: &Diagnostics) -> Note {
     let note = |text: String, fix: &str| Note::new(Severity::Error, NoteKind::Empty, text).with_fix(fix);
@@ -241,7 +245,17 @@ fn why_empty(profile: &Profile, db: &Db, target: &Target, diagnostics: &Diagnost
             format!(
                 "The program launched {launched} kernels, but nsys got no GPU records: its CUPTI is older than the driver's CUDA, or the platform (WSL2, some containers) hides them."
             ),
-            "record with an nsys that is at least as new as the driver (`nvidia-smi` shows its CUDA version), and let the program exit normally",
+            NEWER_NSYS,
+        );
+    }
+    let copied = profile.calls.names.iter().filter(|n| matches!(n.kind, CallKind::Copy | CallKind::Set)).map(|t| t.count).sum::<u64>();
+    if copied > 0 && profile.memops.is_empty() {
+        let times = units::format_count(copied, "time");
+        return note(
+            format!(
+                "The program copied or set memory {times}, but nsys got no GPU records: its CUPTI is older than the driver's CUDA, or the platform (WSL2, some containers) hides them."
+            ),
+            NEWER_NSYS,
         );
     }
     let late = target.options.get("START_TRIGGER").is_some_and(|t| t != "Immediate") || profile.capture.gate.is_some();

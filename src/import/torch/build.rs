@@ -111,12 +111,16 @@ fn add_devices(on_gpu: &[OnGpu], facts: &Facts, profile: &mut Profile) {
     used.sort_unstable();
     used.dedup();
     let by_id: FxHashMap<u32, &Device> = known.iter().rev().map(|d| (d.id, d)).collect();
+    // ROCm numbers the GPUs of operations after its other agents, so an id may not be listed.
+    let alike = known.first().filter(|first| known.iter().all(|d| d.name == first.name));
+    let unlisted = |id: u32| match alike {
+        Some(device) => Device { id, ..device.clone() },
+        None => Device { id, maker: facts.maker(), ..Device::default() },
+    };
     profile.devices = if used.is_empty() {
         known.clone()
     } else {
-        used.iter()
-            .map(|id| by_id.get(id).map(|d| (*d).clone()).unwrap_or(Device { id: *id, maker: facts.maker(), ..Device::default() }))
-            .collect()
+        used.iter().map(|id| by_id.get(id).map_or_else(|| unlisted(*id), |d| (*d).clone())).collect()
     };
     for device in &mut profile.devices {
         device.maker = facts.maker();

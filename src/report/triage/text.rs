@@ -263,6 +263,7 @@ pub(super) fn part_name(d: &JudgedDevice, part: TimeCategory) -> String {
         (TimeCategory::Other, Some((cause, _))) => match cause {
             Cause::Queued => "idle: other (next operation queued)".to_owned(),
             Cause::Ended => "idle: other (nothing more launched)".to_owned(),
+            Cause::Absent => "idle: other (next process not started)".to_owned(),
             Cause::Paging => "idle: other (managed memory)".to_owned(),
             Cause::Unknown => "idle: other (not recorded)".to_owned(),
             Cause::NoCall => "idle: other (calls not recorded)".to_owned(),

@@ -36,6 +36,8 @@ const LISTED: usize = 10;
 /// Widths of unit names and of stall reasons.
 const UNIT: usize = 12;
 const REASON: usize = 20;
+/// Width of the words for the two results.
+const WORD: usize = 7;
 /// Width of a formatted change.
 const CHANGE: usize = 12;
 /// Width of a value: minimum, and maximum in a narrow table and in a wide one.
@@ -97,7 +99,7 @@ fn both_sides<'a>(app: &App, screen: &'a ResultScreen) -> Option<[Side<'a>; 2]> 
     let file = app.session.reports.get(*report).filter(|_| *report != screen.report).and_then(|r| r.file.file_name());
     Some([
         Side {
-            word: "this",
+            word: "first",
             metrics: &screen.metrics,
             result: screen.metrics.results.get(screen.result)?,
             at: screen.result,
@@ -106,7 +108,7 @@ fn both_sides<'a>(app: &App, screen: &'a ResultScreen) -> Option<[Side<'a>; 2]> 
             launches: screen.compare.launches.0,
         },
         Side {
-            word: "other",
+            word: "second",
             metrics,
             result: metrics.results.get(*other)?,
             at: *other,
@@ -190,7 +192,7 @@ fn header_lines(screen: &ResultScreen, sides: &[Side<'_>; 2], columns: usize, th
         tail
     });
     let taken = tails.iter().map(|t| t.iter().map(|s| display_width(&s.content)).sum::<usize>()).max().unwrap_or(0);
-    let room = columns.saturating_sub(6 + taken + 2);
+    let room = columns.saturating_sub(WORD + taken + 2);
     // Put the names first, so that the difference between them stays visible.
     let names = cut_pair(&sides[0].kernel_name(), &sides[1].kernel_name(), room);
     let longest = display_width(&names.0).max(display_width(&names.1));
@@ -200,7 +202,7 @@ fn header_lines(screen: &ResultScreen, sides: &[Side<'_>; 2], columns: usize, th
         let fits = |p: &String| longest + 2 + display_width(p) <= room;
         let place = side.place_forms().into_iter().find(fits).map_or_else(String::new, |p| format!("  {p}"));
         let mut spans = vec![
-            Span::styled(align_left(side.word, 6), theme.style(Role::Dim)),
+            Span::styled(align_left(side.word, WORD), theme.style(Role::Dim)),
             Span::styled(align_left(&name, longest), theme.style(Role::Title)),
             Span::styled(align_left(&place, room.saturating_sub(longest)), theme.style(Role::Dim)),
             Span::raw("  "),
@@ -239,7 +241,7 @@ fn verdict_lines(screen: &ResultScreen, sides: &[Side<'_>; 2], columns: usize, t
             let sign = if other < this { "−" } else { "+" };
             let factor = if other < this { this / other.max(1.0) } else { other / this.max(1.0) };
             let speed = if other < this { "faster" } else { "slower" };
-            let text = format!("the other is {factor:.2}× {speed} ({sign}{})", Nanos::format_ns((other - this).abs()));
+            let text = format!("the second is {factor:.2}× {speed} ({sign}{})", Nanos::format_ns((other - this).abs()));
             let role = match change {
                 Some(Change::Better) => Role::Good,
                 Some(Change::Worse) => Role::Bad,
@@ -278,9 +280,9 @@ fn panel_title(word: &'static str, of: &'static str, theme: &Theme) -> Vec<Span<
 /// Legend of the two sides, for the edges of panels.
 fn sides_legend(theme: &Theme) -> Vec<Span<'static>> {
     vec![
-        Span::styled("this ", theme.style(Role::Dim)),
+        Span::styled("first ", theme.style(Role::Dim)),
         Span::styled("│", theme.style(Role::Border)),
-        Span::styled(" other", theme.style(Role::Dim)),
+        Span::styled(" second", theme.style(Role::Dim)),
     ]
 }
 
@@ -364,7 +366,7 @@ fn predicted_gain(side: &Side<'_>, sides: &[Side<'_>; 2], hint: &Hint) -> Option
     let elsewhere = if promise.classify_outcome(saved) == Outcome::Elsewhere { " by another change" } else { "" };
     Some((
         format!(
-            "predicted {}, the {} one saves {}{elsewhere}",
+            "predicted {}, the {} result saves {}{elsewhere}",
             hint.details.gain.to_text(),
             other.word,
             units::format_whole_percent(saved * 100.0)
@@ -385,7 +387,7 @@ fn draw_hints(frame: &mut Frame<'_>, area: Rect, sides: &[Side<'_>; 2], theme: &
         }
         let (mark, role) = severity_glyph(hint.severity);
         out.push(Line::from(vec![
-            Span::styled(align_left(side.word, 6), theme.style(Role::Dim)),
+            Span::styled(align_left(side.word, WORD), theme.style(Role::Dim)),
             Span::styled(format!("{mark} {}", hint.id.id()), theme.style(role)),
         ]));
         out.extend(wrap_text(&escape_unsafe(&hint.headline), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))));
@@ -424,8 +426,8 @@ fn draw_metrics(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: 
     let titles = format!(
         "{}{}{}{}{ends}",
         align_left("metric", label),
-        align_right("this", value),
-        align_right("other", value),
+        align_right("first", value),
+        align_right("second", value),
         align_right("change", CHANGE)
     );
     frame.render_widget(Line::styled(cut_end(&titles, columns), theme.style(Role::Head)), head);

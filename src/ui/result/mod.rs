@@ -20,7 +20,7 @@ use crate::analysis::hints::Hint;
 use crate::analysis::hints::limits::AT_LIMIT;
 use crate::analysis::labels::cut_middle;
 use crate::analysis::metric::Lookup;
-use crate::analysis::what_if_replay::Worth;
+use crate::analysis::worth::Worth;
 use crate::app::overlay::FilterInput;
 use crate::app::{App, LaunchesScreen, ResultScreen, ResultView};
 use crate::model::config::format_dim3;

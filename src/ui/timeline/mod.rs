@@ -497,13 +497,13 @@ fn next(app: &App, screen: &TimelineScreen) -> Option<String> {
     let look = Look::from_report(app.report()?)?;
     let (place, line) = (screen.place?, screen.current_line()?);
     let key = |id| app.session.key_link(id);
+    // Not every report says which call launched an operation.
+    let linked = |event| link::follow_link(look.timeline, &look.events, event, None).is_some();
     Some(match look.content_at(line, place.cursor, place.window(lane_columns(app.session.size))) {
-        CursorContent::Event(_, Event::Launch(_)) => format!(
-            "{} follows it to its call, {} lists its launches, {} profiles this very launch again",
-            key(ActionId::Follow),
-            key(ActionId::Open),
-            key(ActionId::Rerun)
-        ),
+        CursorContent::Event(_, event @ Event::Launch(_)) => {
+            let rest = format!("{} lists its launches, {} profiles this very launch again", key(ActionId::Open), key(ActionId::Rerun));
+            if linked(event) { format!("{} follows it to its call, {rest}", key(ActionId::Follow)) } else { rest }
+        }
         CursorContent::Event(_, Event::Range(_)) => {
             format!(
                 "{} goes to what was launched in it, {} shows it in the tree, {} zooms to it",
@@ -511,6 +511,9 @@ fn next(app: &App, screen: &TimelineScreen) -> Option<String> {
                 key(ActionId::Open),
                 key(ActionId::ZoomTo)
             )
+        }
+        CursorContent::Event(_, event) if !linked(event) => {
+            format!("{} goes to the next event, {} zooms to this one", key(ActionId::NextEvent), key(ActionId::ZoomTo))
         }
         CursorContent::Event(..) => {
             format!("{} goes to the call, kernel or range that belongs to it, {} zooms to it", key(ActionId::Follow), key(ActionId::ZoomTo))

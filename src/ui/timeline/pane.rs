@@ -85,13 +85,11 @@ pub fn cursor_pane(
             };
             let name = escape_unsafe(&look.events.event_name(named)).into_owned();
             let role = super::lanes::category_role(category);
-            let mut title = vec![Span::styled(
-                format!("{} ", category.display_name()),
-                theme.style(if role == Role::Dim { Role::Title } else { role }),
-            )];
+            let role = if role == Role::Dim { Role::Title } else { role };
+            let mut title = vec![Span::styled(category.display_name(), theme.style(role))];
             let room = columns.saturating_sub(display_width(category.display_name()) + 3);
             if name != category.display_name() {
-                title.push(Span::styled(cut_end(&name, room), theme.style(Role::Title)));
+                title.push(Span::styled(format!(" {}", cut_end(&name, room)), theme.style(Role::Title)));
             }
             let mut all: Vec<(String, String)> =
                 describe::event_facts(look.timeline, &look.events, event, step).into_iter().map(|(l, v)| (l.to_owned(), v)).collect();

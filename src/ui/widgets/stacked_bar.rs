@@ -75,18 +75,28 @@ pub fn stacked_bar(parts: &[Share], columns: usize) -> Line<'static> {
     Line::from(spans)
 }
 
-/// Legend of the parts in up to `rows` lines; each part has a swatch of its color or shade.
+/// Legend of the parts in up to `rows` lines; each part has a swatch of its color or shade. The smallest parts are left
+/// out if there is no room for all of them.
 pub fn share_legend(parts: &[Share], columns: usize, rows: usize, dim: Style, theme: &Theme) -> Vec<Line<'static>> {
+    let mut kept: Vec<usize> = (0..parts.len()).collect();
+    while let Some(least) = kept.iter().copied().min_by(|a, b| parts[*a].share.total_cmp(&parts[*b].share)) {
+        let out = legend_lines(parts, &kept, columns, dim, theme);
+        if out.len() <= rows {
+            return out;
+        }
+        kept.retain(|at| *at != least);
+    }
+    Vec::new()
+}
+
+fn legend_lines(parts: &[Share], kept: &[usize], columns: usize, dim: Style, theme: &Theme) -> Vec<Line<'static>> {
     let mut out: Vec<Line<'static>> = Vec::new();
     let mut used = usize::MAX;
-    for (at, part) in parts.iter().enumerate() {
+    for (at, part) in kept.iter().map(|&at| (at, &parts[at])) {
         let swatch = if part.style.fg.is_none() { part.plain_glyph(at) } else { "■" };
         let text = format!("{} {}", part.name, units::format_whole_percent(part.share * 100.0));
         let wide = 2 + display_width(&text) + 2;
         if used.saturating_add(wide) > columns + 2 {
-            if out.len() == rows {
-                break;
-            }
             out.push(Line::default());
             used = 0;
         }
@@ -120,7 +130,10 @@ mod tests {
             lines.iter().map(|l| l.to_string().trim_end().to_owned()).collect::<Vec<_>>(),
             ["■ loads 61%  ■ queue 23%", "■ rest 16%"]
         );
-        assert_eq!(share_legend(&parts, 24, 1, Style::default(), &theme).len(), 1);
+        let reversed: Vec<Share> = parts.iter().rev().cloned().collect();
+        let short = share_legend(&reversed, 24, 1, Style::default(), &theme);
+        assert_eq!(short.iter().map(|l| l.to_string().trim_end().to_owned()).collect::<Vec<_>>(), ["■ queue 23%  ■ loads 61%"]);
+        assert!(share_legend(&parts, 24, 0, Style::default(), &theme).is_empty());
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub fn launch_overhead(amd: &Amd<'_>) -> Option<Hint> {
         ])
         .with_actions(&[
             "fuse it with its neighbours, or give it more work at a time (larger batches)",
-            "launch it in a HIP graph (torch.compile(mode=\"reduce-overhead\")), so that a launch costs less",
+            "launch it in a HIP graph, so that a launch costs less (in PyTorch: torch.compile(mode=\"reduce-overhead\"))",
         ])
         .with_confirmation(&[], false, "how often it runs and what happens in between: the timeline"),
     )

@@ -19,7 +19,11 @@ pub fn launch_overhead(case: &Case<'_>) -> Option<Hint> {
     let empty = if case.depth() == Depth::Timeline { EMPTY_IN_TIMELINE_NS } else { EMPTY_KERNEL_NS };
     let stake = empty / ns;
     let time = Nanos::format_ns(ns);
-    let headline = format!("only {time} long, of which launch overhead is about {}", format_share(stake.min(1.0)));
+    let headline = if stake < 0.9 {
+        format!("only {time} long, of which launch overhead is about {}", format_share(stake))
+    } else {
+        format!("only {time} long, hardly more than an empty kernel takes")
+    };
     Some(
         Hint::new(Diagnosis::LaunchOverhead, stake, headline)
             .with_gain_basis(format!("an empty kernel takes about {} on the device", Nanos::format_ns(empty)))
@@ -32,7 +36,7 @@ pub fn launch_overhead(case: &Case<'_>) -> Option<Hint> {
             ])
             .with_actions(&[
                 "fuse it with its neighbours, or give it more work at a time (larger batches)",
-                "launch it in a CUDA graph (torch.compile(mode=\"reduce-overhead\")), so that a launch costs less",
+                "launch it in a CUDA graph, so that a launch costs less (in PyTorch: torch.compile(mode=\"reduce-overhead\"))",
                 "let launches overlap: programmatic dependent launch, other streams",
             ])
             .with_confirmation(&[], false, "a timeline shows how often it runs and what happens in between"),

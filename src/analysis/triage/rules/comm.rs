@@ -35,6 +35,7 @@ pub fn exposed_collectives(case: &RunContext<'_>) -> Option<Finding> {
         )
     };
     let (count, _) = case.kernels.collectives;
+    let short = case.kernels.short_collectives;
     let finding = Finding::new(id, share, headline)
         .with_gain_basis("the time in which only collectives ran, on this rank; a part of it may be waiting for other ranks")
         .with_number("collectives run alone", exposed as f64, "ns")
@@ -47,6 +48,12 @@ pub fn exposed_collectives(case: &RunContext<'_>) -> Option<Finding> {
         finding.with_actions(&[
             &format!("Communicate less: gradient accumulation, a larger batch for each rank, lower precision on the wire, tensor parallelism only within {}.", case.terms.link),
             &format!("Check the bandwidth that the collectives reach against the link's (NCCL_DEBUG=INFO, {}); a slow rank or link looks the same from here.", case.terms.collective_tests),
+        ])
+    } else if short * 2 > count {
+        finding.with_number("collectives shorter than 20 µs", short as f64 / count as f64 * 100.0, "%").with_actions(&[
+            "Use fewer, larger collectives: most of these are so short that they move little and cost mainly their latency (one buffer for several tensors, larger buckets, group calls).",
+            "Overlap what remains: start each collective as soon as its data is there, on a stream of its own, and wait only where its result is used.",
+            COMPARE_RANKS,
         ])
     } else {
         finding.with_actions(&[

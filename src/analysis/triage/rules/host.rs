@@ -293,8 +293,8 @@ pub fn host_compute(case: &RunContext<'_>) -> Option<Finding> {
         ])
     } else {
         finding.with_actions(&[
-            "Do it while the GPU works: launch the next step first, prepare data in DataLoader workers or another thread.",
-            "Do it on the GPU: tensor operations in place of Python loops and NumPy.",
+            "Do it while the GPU works: launch the next step first, prepare data in another thread (in PyTorch: DataLoader workers).",
+            "Do it on the GPU: a kernel in place of a loop on the host (in Python: tensor operations in place of loops and NumPy).",
             "Do it less often: logging, metrics, scheduling and garbage collection every N steps.",
         ])
     };

@@ -60,10 +60,10 @@ pub fn small_kernels(case: &RunContext<'_>) -> Option<Finding> {
     .with_places(k.top_kernels(case.profile).into_iter().take(3).map(|t| kernel_place(case, t)))
     .with_actions(&[
         &format!(
-            "Fuse them: torch.compile, a Triton or {} kernel for the chain of elementwise operations, fused optimizers and norms.",
+            "Fuse them: one {} or Triton kernel for a chain of elementwise operations (in PyTorch: torch.compile, fused optimizers and norms).",
             case.terms.gpu.api
         ),
-        "Give each more work: larger batches, several steps or tensors at once (torch._foreach, grouped GEMM).",
+        "Give each more work: larger batches, several steps or tensors at once (grouped GEMM; in PyTorch: torch._foreach).",
     ]);
     Some(if graphs {
         finding
@@ -313,8 +313,9 @@ pub fn gpu_bound(case: &RunContext<'_>) -> Option<Finding> {
     }
     if let Some(ns) = host {
         finding = finding.with_actions(&[&format!(
-            "Expect at most {} from faster kernels: from there on, the launching thread is the limit. Reduce its work, too: {} graphs, fewer and larger kernels.",
+            "Expect at most {} from faster kernels while the launching thread takes as long as in this recording{}. Reduce its work, too: {} graphs, fewer and larger kernels.",
             format_share(1.0 - ns as f64 / case.length() as f64),
+            if case.host.known.python { ", which recording Python functions slows down" } else { "" },
             case.terms.gpu.api
         )]);
     }

@@ -107,8 +107,8 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
         ])
     } else {
         finding.with_actions(&[
-            &format!("Capture the step in a {api} graph (torch.cuda.graph, torch.compile(mode=\"reduce-overhead\"), jax.jit, {prefix}StreamBeginCapture)."),
-            "Fuse small operators: torch.compile, fused optimizers (fused=True), a larger kernel in place of several.",
+            &format!("Capture the step in a {api} graph ({prefix}StreamBeginCapture; in PyTorch: torch.cuda.graph, torch.compile(mode=\"reduce-overhead\"))."),
+            "Fuse small operators: a larger kernel in place of several (in PyTorch: torch.compile, fused=True for optimizers; in JAX: jax.jit).",
             "Give each launch more work: a larger batch, several steps or requests at once.",
         ])
     };
@@ -197,6 +197,9 @@ pub fn graph_recapture(case: &RunContext<'_>) -> Option<Finding> {
     )
 }
 
+/// Maximum number of loads for which nothing shows that code is compiled again and again.
+const FIRST_LOADS: u64 = 2;
+
 /// Code is compiled or loaded while the GPU is idle.
 pub fn code_compilation(case: &RunContext<'_>) -> Option<Finding> {
     let base = case.base;
@@ -233,19 +236,28 @@ pub fn code_compilation(case: &RunContext<'_>) -> Option<Finding> {
         ),
     };
     let finding = Finding::new(Verdict::Compilation, share, headline)
-    .with_gain_basis("the idle time before code was loaded; with code that is compiled ahead of time and kept, there is none")
-    .with_number("idle before code was loaded", idle as f64, "ns")
-    .with_number("modules loaded", (modules > 0).then_some(modules as f64), "")
-    .with_number("kernels loaded at their first launch", Some(lazy.max(first)).filter(|&n| n > 0).map(|n| n as f64), "")
-    .with_number("times that the GPU waited", (gaps > 0).then_some(gaps as f64), "")
-    .with_number("the host's time in module calls", (host > 0).then_some(host as f64), "ns")
-    .with_number("loads in a step", case.per_step(loads), "")
-    .with_places(places::locate_places(case, &[Cause::Compile]))
-    .with_actions(&[
-        "Keep shapes and constants the same from step to step: mark what changes as dynamic (torch.compile(dynamic=True), fewer tl.constexpr, jax.jit without static arguments).",
-        &format!("Warm up every shape before the steady state, and keep the compile cache between runs (TRITON_CACHE_DIR, TORCHINDUCTOR_CACHE_DIR, {}).", case.terms.compile_cache),
-        case.terms.compile_ahead,
-    ]);
+        .with_gain_basis("the idle time before code was loaded; with code that is compiled ahead of time and kept, there is none")
+        .with_number("idle before code was loaded", idle as f64, "ns")
+        .with_number("modules loaded", (modules > 0).then_some(modules as f64), "")
+        .with_number("kernels loaded at their first launch", Some(lazy.max(first)).filter(|&n| n > 0).map(|n| n as f64), "")
+        .with_number("times that the GPU waited", (gaps > 0).then_some(gaps as f64), "")
+        .with_number("the host's time in module calls", (host > 0).then_some(host as f64), "ns")
+        .with_number("loads in a step", case.per_step(loads), "")
+        .with_places(places::locate_places(case, &[Cause::Compile]));
+    let warm_up = format!(
+        "Warm up every shape before the steady state, and keep the compile cache between runs (TRITON_CACHE_DIR, TORCHINDUCTOR_CACHE_DIR, {}).",
+        case.terms.compile_cache
+    );
+    let finding = if loads <= FIRST_LOADS {
+        // One or two loads are first uses: nothing shows that shapes change.
+        finding.with_actions(&[case.terms.compile_ahead, &warm_up])
+    } else {
+        finding.with_actions(&[
+            "Keep shapes and constants the same from step to step: mark what changes as dynamic (torch.compile(dynamic=True), fewer tl.constexpr, jax.jit without static arguments).",
+            &warm_up,
+            case.terms.compile_ahead,
+        ])
+    };
     // Time before a load is assumed to be compilation, which is not recorded itself.
     Some(finding.with_confidence(Sure::Likely))
 }

@@ -106,7 +106,7 @@ impl DiffScreen {
         self.diff.as_ref()?.rows.get(self.selected)
     }
 
-    /// Results of the selected kernel in `after` and `before`, if each report has one of its own.
+    /// Results of the selected kernel in `before` and `after`, if each report has one of its own.
     pub fn selected_results(&self, session: &Session) -> Option<(Best, Best)> {
         let row = self.selected_row()?;
         let of = |report: usize, side: &Option<Side>| {
@@ -116,18 +116,21 @@ impl DiffScreen {
         };
         let (after, before) = (of(self.after, &row.after)?, of(self.before, &row.before)?);
         // A result can belong to launches of two timelines.
-        ((after.0, after.1) != (before.0, before.1)).then_some((after, before))
+        ((after.0, after.1) != (before.0, before.1)).then_some((before, after))
     }
 
-    /// Opens the selected kernel in the report `after`, or in `before` if it no longer exists.
+    /// Opens both results of the selected kernel, in the order of the comparison. Without them, opens the kernel in the
+    /// report `after`, or in `before` if it no longer exists.
     fn open_kernel(&self, session: &Session) -> Response {
         let Some(row) = self.selected_row() else { return Response::none() };
-        let (report, side) = match (&row.after, &row.before) {
-            (Some(side), _) => (self.after, side),
-            (None, Some(side)) => (self.before, side),
+        let beside = self.selected_results(session);
+        let (report, side) = match (&row.before, &row.after) {
+            (Some(side), _) if beside.is_some() => (self.before, side),
+            (_, Some(side)) => (self.after, side),
+            (Some(side), None) => (self.before, side),
             _ => return Response::none(),
         };
-        Navigate::Changed { report, name: side.name.clone(), beside: self.selected_results(session) }.into()
+        Navigate::Changed { report, name: side.name.clone(), beside }.into()
     }
 
     fn copy_text(&self) -> Option<(String, String)> {

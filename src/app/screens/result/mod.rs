@@ -16,7 +16,7 @@ use crate::analysis::hints::{Hint, PLUS, Severity, Subject};
 use crate::analysis::metrics_rows::MetricsRow;
 use crate::analysis::readable::readable_name;
 use crate::analysis::roofline::Plot;
-use crate::analysis::what_if_replay::Worth;
+use crate::analysis::worth::Worth;
 use crate::app::actions::{ActionId, KeyScope};
 use crate::app::msg::Effect;
 use crate::app::overlay::{CopyWhat, FilterInput, Item, Page, PickAction, PickList};
