@@ -180,6 +180,9 @@ pub struct Diff {
     pub differ_in_length: bool,
     /// Number of steps in each run, if they differ.
     pub steps: Option<(usize, usize)>,
+    /// Number of kernels that both runs launch equally often, however many steps they have; their times are divided by
+    /// the steps of the first run.
+    pub once_a_run: usize,
     /// Number of launches, before and after.
     pub launches: (u64, u64),
     /// True if one run comes from ncu and the other from a timeline. ncu measures only a few launches, so comparing the
@@ -309,6 +312,7 @@ pub fn diff_profiles(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
         totals: (sum(&a), sum(&b)),
         step_totals: None,
         steps: None,
+        once_a_run: 0,
         differ_in_length: false,
         launches: (count(&a), count(&b)),
         one_isolated: is_one_isolated(before, after),

@@ -54,6 +54,7 @@ pub fn compare_lengths(diff: &mut Diff, before: (&Profile, Option<&Triage>), aft
                 kernels += 1;
             }
             if kernels > 0 && by.is_kernel() {
+                diff.once_a_run = kernels;
                 diff.caveats.push(format!(
                     "{} as often in both runs, however many steps they have: both times are divided by the steps of the first run",
                     if kernels == 1 { "1 kernel is launched".to_owned() } else { format!("{kernels} kernels are launched") }

@@ -47,6 +47,7 @@ pub fn next_step_sentence(profile: &Profile, overview: &Overview, kernels: &Grou
     }
     if profile.metrics.is_some() {
         let (n, results) = (top.stats.count, profile.launches.len());
+        let tool = if profile.is_amd() { &profile.source.tool } else { "ncu" };
         let (open, metrics, roofline) = (key_of("open"), key_of("metrics"), key_of("roofline"));
         let what = if n == 1 {
             format!("{open} or {metrics} shows its metrics")
@@ -59,7 +60,7 @@ pub fn next_step_sentence(profile: &Profile, overview: &Overview, kernels: &Grou
             let takes = if results == 1 {
                 "one result".to_owned()
             } else {
-                format!("{} of the time measured by ncu", units::format_whole_percent(top.share_percent))
+                format!("{} of the time measured by {tool}", units::format_whole_percent(top.share_percent))
             };
             // Put the key first: a narrow terminal cuts off the end of the sentence.
             return format!("{} shows what limits {name} ({takes}): {}", key_of("hints"), hint.id.id());
@@ -68,7 +69,7 @@ pub fn next_step_sentence(profile: &Profile, overview: &Overview, kernels: &Grou
             format!("{metrics} shows the metrics of the only result, {name}, {roofline} its roofline, {} its code", key_of("source"))
         } else {
             format!(
-                "{what}, {roofline} its roofline: {} of the time measured by ncu is {name}",
+                "{what}, {roofline} its roofline: {} of the time measured by {tool} is {name}",
                 units::format_whole_percent(top.share_percent)
             )
         };

@@ -19,7 +19,8 @@ const MOST_OVERRUN: f64 = 0.05;
 
 /// Corrects implausible times, and counts them in the profile's coverage.
 pub fn fix_times(profile: &mut Profile) {
-    if profile.metrics.is_some() || profile.ranges.is_hardware() {
+    // AMD's counters may lie beside a timeline, and have no times of their own.
+    if profile.metrics.is_some() && !profile.is_amd() || profile.ranges.is_hardware() {
         return;
     }
     if !profile.launches.has_start_times() {

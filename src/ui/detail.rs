@@ -14,7 +14,7 @@ use crate::app::screens::Kind;
 use crate::app::{ActionId, App, LaunchesScreen, OverlayKind, Page, Report};
 use crate::model::terms::Terms;
 use crate::model::text::escape_unsafe;
-use crate::model::{Device, Kernel, KernelId, Nanos, Profile, units};
+use crate::model::{Device, Kernel, KernelId, Nanos, Profile, Vendor, units};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -264,10 +264,16 @@ fn occupancy_lines(out: &mut Lines<'_>, occupancy: &Occupancy) {
         &format!("{}, {} per {}", units::format_count(blocks, words.block), units::format_count(warps, words.warp), occupancy.unit),
     );
     if let Some(waves) = occupancy.waves {
-        let tail = if waves < 1.0 { " (the grid does not fill the GPU)" } else { "" };
         let style = out.theme.style(if waves < 1.0 { Role::Warn } else { Role::Text });
         let number = if waves < 0.005 { "<0.01".to_owned() } else { format!("{waves:.2}") };
-        out.push_pair("waves", &format!("{number}{tail}"), style);
+        if occupancy.maker == Vendor::Amd {
+            // On AMD, a wave is a wavefront.
+            let tail = if waves < 1.0 { " (it does not fill the GPU)" } else { "" };
+            out.push_pair("grid", &format!("{number} × what all CUs hold at once{tail}"), style);
+        } else {
+            let tail = if waves < 1.0 { " (the grid does not fill the GPU)" } else { "" };
+            out.push_pair("waves", &format!("{number}{tail}"), style);
+        }
     }
 }
 

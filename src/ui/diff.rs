@@ -113,10 +113,12 @@ fn header_lines(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -
             ));
         }
         let times = diff.kernel_times();
+        // What is launched equally often in both runs would make the steps of the shorter one look slower.
+        let apart = if diff.once_a_run > 0 { " (once-a-run work apart)" } else { "" };
         second.push(part(
             0,
             vec![
-                Span::styled(format!("{} ", times.name), dim),
+                Span::styled(format!("{}{apart} ", times.name), dim),
                 Span::styled(Nanos::format_ns(times.before), theme.style(Role::Text)),
                 Span::styled(" to ", dim),
                 Span::styled(Nanos::format_ns(times.after), theme.style(Role::Title)),
@@ -269,6 +271,13 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, view:
                 ),
                 theme.style(Role::Dim),
             ),
+            Span::styled(
+                match diff.once_a_run {
+                    0 => String::new(),
+                    n => format!("  {n} launched once a run"),
+                },
+                theme.style(Role::Warn),
+            ),
         ];
         let note = vec![Span::styled(format!("{}: p < 0.001 and 1% or more", theme.accent()), theme.style(Role::Dim))];
         rest = Panel::new(title).note(note).focused().draw(frame, rest, true, theme);
@@ -281,6 +290,13 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, view:
             draw_lines(frame, split_top(&mut rest, tall), times);
         } else if let Some(line) = limits_line(app, screen, words, theme, usize::from(rest.width)) {
             frame.render_widget(line, split_top(&mut rest, 1));
+        }
+        if table.saturating_add(SELECTED) <= rest.height {
+            let main = split_top(&mut rest, table);
+            split_top(&mut rest, 1);
+            let lines = diff_sides::selected_text(app, screen, words, usize::from(rest.width), theme);
+            draw_lines(frame, rest, lines.into_iter().take(rest.height.into()).collect());
+            rest = main;
         }
     }
     draw_kernels(frame, rest, diff, (screen.selected, words), view, theme);

@@ -167,6 +167,19 @@ pub fn selected_height(app: &App, screen: &DiffScreen, words: Words, columns: u1
     u16::try_from(tall + 2).unwrap_or(u16::MAX)
 }
 
+/// The selected kernel in both runs, with what limits it in each, if that was measured.
+pub fn selected_text(app: &App, screen: &DiffScreen, words: Words, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let Some(mut out) = selected_lines(app, screen, words, columns, theme).map(|s| s.figures) else { return Vec::new() };
+    let row = screen.diff.as_ref().and_then(|d| d.rows.get(screen.selected));
+    for measured in row.into_iter().flat_map(|row| measured_sides(app, screen, row, words)).flatten() {
+        if let Some(hint) = measured.hint {
+            let text = format!("{}: {}", measured.word, hint.headline);
+            out.extend(wrap_text(&escape_unsafe(&text), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))));
+        }
+    }
+    out
+}
+
 /// Draws the selected kernel in both runs: name, figures, and distribution of durations.
 pub fn draw_selected(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, words: Words, theme: &Theme) {
     let Some(row) = screen.diff.as_ref().and_then(|d| d.rows.get(screen.selected)) else { return };

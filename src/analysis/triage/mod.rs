@@ -325,6 +325,7 @@ fn missing_notes(case: &RunContext<'_>) -> Vec<String> {
     if ended >= finding::LEAST_SHARE {
         out.push(format!("idle for {} of {base} because nothing more was launched on a device", crate::model::units::format_share(ended)));
     }
+    out.extend(say_late_start(case));
     let absent = case.idle_share(Cause::Absent);
     if absent >= finding::LEAST_SHARE {
         out.push(format!(
@@ -345,6 +346,21 @@ fn missing_notes(case: &RunContext<'_>) -> Vec<String> {
     }
     out
 }
+/// Remark on a recording that began while the program ran, if its first operation started long after its launch.
+fn say_late_start(case: &RunContext<'_>) -> Option<String> {
+    case.profile.capture.gate.as_ref()?;
+    let first = case.ops.iter().next()?;
+    let call = case.ops.find_call(&first)?;
+    let late = first.start - call.end;
+    let worth = late > 1_000_000 && late as f64 >= finding::LEAST_SHARE * (case.span.1 - case.span.0) as f64;
+    (worth && first.start == case.span.0).then(|| {
+        format!(
+            "the first operation started {} after its launch: work that was launched before the recording may have run until then, and is not in the report",
+            text::format_ns(late as f64)
+        )
+    })
+}
+
 /// Start of the first and end of the last operation on a GPU, ns; `None` without any.
 pub fn gpu_span(profile: &Profile) -> Option<(i64, i64)> {
     let ops = device_ops::DeviceOps::from_profile(profile);

@@ -6,13 +6,13 @@ use super::verdict::Verdict;
 use crate::model::Profile;
 use crate::model::coverage::Work;
 
-/// If so much work was not recorded that idle time and shares are unknown, puts that finding first and lowers all
-/// others to possible.
+/// If so much work was not recorded that idle time and shares are unknown, puts that finding first, drops those about
+/// idle time, and lowers all others to possible.
 pub fn judge_unrecorded(profile: &Profile, findings: &mut Vec<Finding>) {
     let coverage = &profile.coverage;
     let Some(sentence) = coverage.describe_losses().filter(|_| coverage.is_inconclusive()) else { return };
     // The capture rule's finding would say the same again, or call time idle during which unrecorded kernels ran.
-    findings.retain(|f| f.id != Verdict::ShortCapture);
+    findings.retain(|f| f.id != Verdict::ShortCapture && f.id != Verdict::SingleDelay && f.id.idle_causes().is_empty());
     for finding in findings.iter_mut() {
         finding.sure = Sure::Possible;
     }

@@ -39,7 +39,7 @@ const TEXT: u64 = 96;
 /// self-modifying code.
 const NOT_DECODED: &str = "(not decoded)";
 /// Kernel name for samples whose dispatch is not in the trace.
-const UNKNOWN: &str = "(kernel not in the trace)";
+const UNKNOWN: &str = crate::model::kernel::UNNAMED;
 
 /// Samples of one instruction.
 #[derive(Default)]

@@ -194,9 +194,23 @@ fn parse_device(value: &Value) -> Device {
         shared_per_block: bytes("sharedMemPerBlockOptin"),
         max_threads_per_block: number("maxThreadsPerBlock"),
         max_blocks_per_sm: number("computeMajor").zip(number("computeMinor")).filter(|_| nvidia).and_then(most_blocks),
+        arch: name.as_deref().and_then(cdna_architecture).map(str::to_owned),
         name,
         ..Device::default()
     }
+}
+
+/// Architecture of an AMD Instinct GPU by its product name, since traces do not contain it. Source: "Accelerator
+/// and GPU hardware specifications" in AMD's documentation.
+fn cdna_architecture(name: &str) -> Option<&'static str> {
+    const PRODUCTS: [(&str, &[&str]); 4] = [
+        ("gfx950", &["MI350", "MI355"]),
+        ("gfx942", &["MI300", "MI308", "MI325"]),
+        ("gfx90a", &["MI210", "MI250"]),
+        ("gfx908", &["MI100"]),
+    ];
+    let name = name.strip_prefix("AMD Instinct ")?;
+    PRODUCTS.iter().find(|p| p.1.iter().any(|product| name.starts_with(product))).map(|p| p.0)
 }
 
 /// Maximum number of resident blocks per SM, which traces do not contain. Source: CUDA C++ Programming Guide,
@@ -223,6 +237,12 @@ mod tests {
         let amd = serde_json::json!({"id": 0, "name": "", "computeMajor": 9, "computeMinor": 4, "warpSize": 64, "numSms": 304});
         let d = parse_device(&amd);
         assert_eq!((d.name, d.compute_capability, d.max_blocks_per_sm, d.sm_count), (None, None, None, Some(304)));
+        let named = |name: &str| parse_device(&serde_json::json!({"id": 0, "name": name, "warpSize": 64})).arch;
+        assert_eq!(named("AMD Instinct MI300X VF").as_deref(), Some("gfx942"));
+        assert_eq!(
+            (named("AMD Instinct MI250X").as_deref(), named("AMD Radeon RX 7900 XTX"), named("NVIDIA H200")),
+            (Some("gfx90a"), None, None)
+        );
     }
 
     #[test]

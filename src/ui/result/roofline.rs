@@ -193,6 +193,9 @@ fn remark_lines(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>
             match (bytes, work) {
                 (true, false) => "nothing to plot: the operations of this result were not counted, only its memory traffic",
                 (false, true) => "nothing to plot: the memory traffic of this result was not counted, only its operations",
+                _ if !plot.placed.missing.is_empty() => {
+                    "nothing to plot: neither operations nor memory traffic were collected for this result"
+                }
                 _ => "nothing to plot: no work or no memory traffic was counted for this result",
             },
             Role::Warn,

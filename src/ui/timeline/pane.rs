@@ -118,19 +118,25 @@ pub fn cursor_pane(
             let recorded = &look.profile.recorded;
             let (began_before, goes_on) = (recorded.iter().any(|w| w.0 == gap.start), recorded.iter().any(|w| w.1 == gap.end));
             let most = if began_before || goes_on { "idle for at least " } else { "idle " };
-            let title = vec![
+            let mut title = vec![
                 Span::styled(most, theme.style(Role::Part(part))),
                 Span::styled(Nanos(gap.end - gap.start).to_string(), theme.style(Role::Title)),
-                Span::styled(
-                    cut_end(&format!("  the host: {}", gap.most.cause.as_text()), columns.saturating_sub(11 + most.len())),
-                    theme.style(Role::Text),
-                ),
             ];
+            // A cause that is too long for the title is the first fact.
+            let cause = gap.most.cause.as_text();
+            let fits = display_width(cause) + 22 + most.len() <= columns;
+            if fits {
+                title.push(Span::styled(format!("  the host: {cause}"), theme.style(Role::Text)));
+            }
             let time_at = |at: i64| describe::format_time(at, step.min(1_000));
             let mut all = vec![
+                ("host".to_owned(), cause.to_owned()),
                 ("start".to_owned(), time_at(gap.start) + if began_before { " or earlier: the recording opened then" } else { "" }),
                 ("end".to_owned(), time_at(gap.end) + if goes_on { " or later: the recording closed then" } else { "" }),
             ];
+            if fits {
+                all.remove(0);
+            }
             if piece.end - piece.start < gap.end - gap.start {
                 all.push(("at the cursor".to_owned(), format!("{} ({})", piece.cause.as_text(), Nanos(piece.end - piece.start))));
             }
@@ -248,6 +254,11 @@ fn activity_lines(look: &Look<'_>, from: i64, to: i64, columns: usize, theme: &T
                 out.extend(flow_pieces("  idle", pieces, columns, theme));
             }
         }
+    }
+    let coverage = &look.profile.coverage;
+    if let Some(lost) = coverage.describe_losses().filter(|_| coverage.is_inconclusive()) {
+        let text = format!("{lost}: whether the GPU was idle is not known");
+        out.extend(wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Warn))));
     }
     let unrecorded = (to - from) - recorded;
     if unrecorded as f64 >= (to - from) as f64 * 0.005 {

@@ -32,6 +32,9 @@ pub fn reasoning_sentences(amd: &Amd<'_>) -> Vec<String> {
             format!("throughput: the busiest unit, {unit}, is at {} of its peak: waves wait", format_share(share))
         }
         Some((unit, share)) => format!("throughput: {unit} at {} of the peak; of others too little was collected to say", format_share(share)),
+        None if amd.get("PC_Samples").is_some() => {
+            "throughput: PC samples have no counters; they show at which instructions waves were".to_owned()
+        }
         None if amd.wave_cycles().is_some() => {
             "throughput: a thread trace has no counters; it shows what waves of one CU wait for".to_owned()
         }

@@ -12,21 +12,34 @@ const WAIT: Threshold = Threshold { op: "≥", value: 20.0, source: "our bound; 
 /// Size of the smallest instruction cache among CDNA and RDNA GPUs, bytes.
 const CACHE: f64 = 32_768.0;
 
+/// Minimum number of samples for their shares to mean anything; an assumption.
+const FEW_SAMPLES: f64 = 30.0;
+
+/// Returns true if the true share may be below [`WAIT`], by the lower end of Wilson's 95% interval, or if there are too
+/// few samples to say.
+fn is_by_chance(share: f64, samples: f64) -> bool {
+    let z2 = 1.96_f64.powi(2);
+    let middle = share + z2 / (2.0 * samples);
+    let spread = 1.96 * (share * (1.0 - share) / samples + z2 / (4.0 * samples * samples)).sqrt();
+    samples < FEW_SAMPLES || (middle - spread) / (1.0 + z2 / samples) * 100.0 < WAIT.value
+}
+
 /// Creates a hint about a kind of wait.
 fn wait_hint(amd: &Amd<'_>, id: Diagnosis, kinds: &[&str], what: &str, actions: &[&str]) -> Option<Hint> {
     let share = kinds.iter().filter_map(|k| amd.wave_share(k)).sum::<f64>();
     if share * 100.0 < WAIT.value {
         return None;
     }
-    let (unit, headline) = if amd.get("PC_Samples").is_some() {
-        ("samples", format!("in {} of the samples, waves are {what}", format_share(share)))
+    let samples = amd.get("PC_Samples");
+    let (unit, headline) = if let Some(all) = samples {
+        ("samples", format!("in {:.0} of {all:.0} samples ({}), waves are {what}", share * all, format_share(share)))
     } else {
         ("cycles", format!("waves spend {} of their cycles {what}", format_share(share)))
     };
     Some(
         Hint::new(id, share, headline)
             .with_gain_basis("the cycles that waves spend there, if nothing else takes their place")
-            .with_confidence(Sure::Likely)
+            .with_confidence(if samples.is_some_and(|all| is_by_chance(share, all)) { Sure::Possible } else { Sure::Likely })
             .with_evidence(
                 [Evidence::from_value(&format!("of the waves' {unit}"), share * 100.0, "%", Some(WAIT))]
                     .into_iter()
@@ -126,4 +139,18 @@ pub fn idle_waves(amd: &Amd<'_>) -> Option<Hint> {
         ])
         .with_confirmation(&[], false, "the instructions by idle time: the source screen; when each wave idles: its timeline"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_few_samples_may_be_chance() {
+        for (share, samples, chance) in
+            [(0.43, 14.0, true), (0.43, 40.0, false), (0.22, 400.0, true), (0.26, 400.0, false), (0.9, 29.0, true)]
+        {
+            assert_eq!(is_by_chance(share, samples), chance, "{share} of {samples}");
+        }
+    }
 }

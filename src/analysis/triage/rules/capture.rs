@@ -9,7 +9,7 @@ use crate::model::units::format_share;
 use crate::model::{NoteKind, Severity as NoteSeverity, units};
 
 /// Minimum number of operations for a steady state to be identifiable.
-const FEW: u64 = 10;
+pub const FEW: u64 = 10;
 /// Minimum length of a capture without repetitions, ns (in triage practice, a capture is too short if it covers less
 /// than 1 s or fewer than 3 steps).
 const SHORT_NS: i64 = 1_000_000_000;

@@ -2,6 +2,7 @@
 
 use crate::analysis::Family;
 use crate::analysis::readable::readable_name;
+use crate::analysis::triage::device_ops::OperationRow;
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Severity, Sure};
 use crate::analysis::triage::kernels::{EMPTY_NS, Like, SHORT_NS, SLICES};
 use crate::analysis::triage::rank::FILLS;
@@ -264,14 +265,41 @@ fn host_time(case: &RunContext<'_>) -> Option<i64> {
     (sync.0 > 0 && case.polled_waits() == 0 && may_wait * 2 < length).then(|| (length - sync.1).max(0))
 }
 
+/// Time from the first to the last recorded call or range of the host, ns.
+fn host_length(case: &RunContext<'_>) -> i64 {
+    let calls = &case.profile.calls;
+    let ends = calls.start.iter().zip(&calls.duration).map(|(start, duration)| (*start, start.saturating_add(*duration)));
+    let ranges = case.profile.ranges.iter().filter(|r| !r.origin.is_hardware() && r.end < i64::MAX).map(|r| (r.start, r.end));
+    let (first, last) = ends.chain(ranges).fold((i64::MAX, i64::MIN), |(first, last), (start, end)| (first.min(start), last.max(end)));
+    last.saturating_sub(first).max(0)
+}
+
+/// Returns the duration of the longest launch of a kernel, ns, if it takes most of the kernel's time although there are
+/// others with the same configuration.
+fn find_odd_launch(case: &RunContext<'_>, (kernel, total, count): (u32, i64, u64)) -> Option<i64> {
+    let launches = &case.profile.launches;
+    let rows = case.ops.iter().filter_map(|op| match op.row {
+        OperationRow::Launch(row) if launches.kernel(row as usize).0 == kernel => Some((op, launches.config(row as usize))),
+        _ => None,
+    });
+    let own: Vec<_> = rows.filter(|(op, _)| op.start >= case.window.0 && op.end <= case.window.1).collect();
+    let (longest, config) = own.iter().max_by_key(|(op, _)| op.end - op.start).map(|(op, c)| (op.end - op.start, *c))?;
+    let alike = own.iter().filter(|(_, c)| *c == config).count();
+    (count > 1 && alike > 1 && longest * 2 > total).then_some(longest)
+}
+
 pub fn gpu_bound(case: &RunContext<'_>) -> Option<Finding> {
     let base = case.base;
     let kernels = case.sum_devices(|b| b.kernels);
     let share = case.share(kernels);
-    if kernels == 0 {
+    // The time from the first to the last of a few operations is not the run, if the host was recorded for longer.
+    let operations = case.devices.iter().map(|d| d.busy.operations).sum::<u64>();
+    let few = !case.chosen && operations < super::capture::FEW && host_length(case) > 2 * case.length();
+    if kernels == 0 || few {
         return None;
     }
     let top = case.kernels.top_kernels(case.profile);
+    let once = top.first().and_then(|t| find_odd_launch(case, *t));
     let first = top.first().map_or_else(String::new, |(kernel, ns, _)| {
         let name = case.profile.kernels.get(*kernel as usize).map_or_else(Default::default, readable_name);
         // The kernels in graphs that were recorded as a whole are unknown.
@@ -319,9 +347,20 @@ pub fn gpu_bound(case: &RunContext<'_>) -> Option<Finding> {
             case.terms.gpu.api
         )]);
     }
+    let finding = match once {
+        Some(ns) => finding.with_number("the longest launch of the first kernel", ns as f64, "ns").with_actions(&[
+            "One launch takes most of the first kernel's time: a first use, page faults, or more work than the others have. Launch it once before what you measure, or look at that launch alone.",
+        ]),
+        None => finding,
+    };
+    let network = families.iter().any(|f| matches!(f.0, Family::Attention | Family::Norm | Family::Gemm | Family::Convolution));
     let mut finding = finding.with_places(top.into_iter().take(3).map(|t| kernel_place(case, t))).with_actions(&[
         "Go to the kernels: what limits the first of them, and profile it again with its counters.",
-        "Do less: lower precision where it is allowed, fused attention and norms, no work that is thrown away.",
+        if network {
+            "Do less: lower precision where it is allowed, fused attention and norms, no work that is thrown away."
+        } else {
+            "Do less: fewer passes over the data (fused kernels, tiles in shared memory), lower precision where it is allowed, no work that is thrown away."
+        },
     ]);
     finding.severity = Severity::Healthy;
     Some(finding)
