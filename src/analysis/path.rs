@@ -21,7 +21,7 @@ pub fn workflow_steps(subject: &Subject, compared: bool, others: bool) -> [PathS
         ("hot kernel", true),
         (if subject.is_amd() { "counters" } else { "speed of light" }, measured),
         ("verdict", (measured || traced) && !subject.hints.is_empty()),
-        (if subject.is_amd() { "thread trace" } else { "deciding section" }, decided && !subject.hints.is_empty()),
+        (if subject.is_amd() { "waits" } else { "deciding section" }, decided && !subject.hints.is_empty()),
         ("change", compared),
         ("compare", compared && others),
     ];

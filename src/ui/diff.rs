@@ -113,7 +113,7 @@ fn header_lines(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -
             ));
         }
         let times = diff.kernel_times();
-        // What is launched equally often in both runs would make the steps of the shorter one look slower.
+        // Work that both runs do equally often would make the steps of the shorter one look slower.
         let apart = if diff.once_a_run > 0 { " (once-a-run work apart)" } else { "" };
         second.push(part(
             0,

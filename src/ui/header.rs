@@ -172,8 +172,10 @@ fn second_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Lin
         // Busy means that any operation runs, including copies, as in the ranges and the time breakdown.
         let whole = overview.idle_percent.map(|idle| report.share_of_run(100.0 - idle));
         if let Some(busy) = page_triage.map_or(whole, |t| Some(t.busy_percent())) {
+            let lost = report.profile.as_ref().is_some_and(|p| p.coverage.is_inconclusive());
+            let word = if lost { "GPU busy at least " } else { "GPU busy " };
             let mut spans =
-                vec![Span::styled("GPU busy ", dim), Span::styled(format!("{} ", units::format_percent(busy)), theme.style(Role::Title))];
+                vec![Span::styled(word, dim), Span::styled(format!("{} ", units::format_percent(busy)), theme.style(Role::Title))];
             spans.extend(shade_track(bar(busy / 100.0, 10, theme.style(Role::Good), theme)));
             parts.push(part(0, spans));
         }

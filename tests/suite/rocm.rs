@@ -1070,6 +1070,41 @@ fn a_thread_trace() {
     }
 }
 
+/// PC samples have the form of a thread trace without cycles, and are judged like other samples.
+#[test]
+fn pc_samples_as_a_listing() {
+    let folder = tempfile::tempdir().unwrap();
+    let head = "ISA, _, LineNumber, Source, Codeobj, Vaddr, Hit, Latency, Stall, Idle, PC_Issued, PC_Stalled, Stall_Reasons";
+    let row = |text: &str, address: u32, issued: u32, stalled: u32| {
+        format!(r#"["{text}", 0, 1, "/src/load.hip:4", 2, {address}, 0, 0, 0, 0, {issued}, {stalled}, [0, {stalled}, 0]]"#)
+    };
+    let rows = [
+        r#"["; _Z4loadPf", 0, 0, "load(float*)", 2, 4096, 0, 0, 0, 0, 0, 0, [0, 0, 0]]"#.to_owned(),
+        row("global_load_dword v1, v0, s[0:1]", 4096, 40, 60),
+        row("s_waitcnt vmcnt(0)", 4104, 10, 790),
+        row("v_add_f32_e32 v1, 1.0, v1", 4108, 90, 10),
+    ];
+    let path = table(folder.path(), "code.json", &format!(r#"{{"code": [{}], "header": "{head}", "version": "3"}}"#, rows.join(", ")));
+    let profile = read(&path).unwrap();
+    assert_eq!(profile.source.tool, "rocprofv3 PC samples");
+    let metrics = profile.metrics.as_ref().unwrap();
+    let value = |name: &str| {
+        let at = metrics.names.iter().position(|n| &**n == name)?;
+        metrics.results[0].values.iter().find(|v| v.0 as usize == at).and_then(|v| v.1.as_number())
+    };
+    let names = ["PC_Samples", "PC_Issued", "PC_Stalled", "PC samples at s_waitcnt vmcnt", "PC samples at VALU", "Latency"];
+    assert_eq!(names.map(value), [Some(1000.0), Some(140.0), Some(860.0), Some(800.0), Some(100.0), None]);
+    let run = |words: &[&str]| {
+        let out = std::process::Command::new(env!("CARGO_BIN_EXE_warpscope")).args(words).arg(&path).output().unwrap();
+        String::from_utf8_lossy(&out.stdout).into_owned()
+    };
+    let hints = run(&["hints", "--explain"]);
+    assert!(hints.contains("1. memory-latency") && hints.contains("in 900 of 1,000 samples (90%)"), "{hints}");
+    assert!(hints.contains("waves: of their samples, vmcnt 80%"), "{hints}");
+    let instructions = run(&["metrics", "--sass", "--format", "csv"]);
+    assert!(instructions.lines().nth(1).is_some_and(|l| l.contains("s_waitcnt vmcnt(0)") && l.contains("800")), "{instructions}");
+}
+
 /// Each slot of a SIMD is a row: its waves, their states and instructions, with the curves
 /// next to them. 2,000 cycles are 200 µs here.
 fn waves_over_time(profile: &Profile) {

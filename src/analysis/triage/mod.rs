@@ -149,6 +149,7 @@ pub fn triage_profile(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Opti
         window: case.window,
         base: case.base,
         judged: JudgedTime::from_windows(&case.windows),
+        unrecorded: profile.coverage.is_inconclusive(),
         devices: case.devices.iter().map(device).collect(),
         findings,
         kernel_lead: None,

@@ -141,6 +141,8 @@ pub struct Triage {
     pub base: &'static str,
     /// Analyzed parts of the window.
     pub judged: JudgedTime,
+    /// True if so much work has no record that idle time is not known to be idle.
+    pub unrecorded: bool,
     pub found: Option<StepSource>,
     pub steps: Vec<Step>,
     /// Idle time in each step, ns, averaged over the devices, and its largest category; empty if there are too many steps.

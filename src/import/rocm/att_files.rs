@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
+/// Name of the tool in the source of reports with PC samples, from tables and from listings.
+pub const PC_SAMPLES: &str = "rocprofv3 PC samples";
+
 /// Maximum size of a wave or source file, bytes.
 const MOST: u64 = 1 << 30;
 /// Bit position of the code object id within an address; the lower bits are the offset within the object.
@@ -33,6 +36,11 @@ impl CodeRow {
     /// Returns the symbol name if the row is a function name.
     pub fn symbol(&self) -> Option<&str> {
         self.text.strip_prefix("; ")
+    }
+
+    /// Number of PC samples.
+    pub fn all_samples(&self) -> u64 {
+        self.samples[0].saturating_add(self.samples[1])
     }
 }
 

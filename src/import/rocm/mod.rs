@@ -21,6 +21,7 @@ mod rocpd;
 mod rocpd_durations;
 mod rows;
 mod rpd;
+mod sequential_runs;
 mod stats;
 mod tables;
 mod thread_trace;
@@ -599,6 +600,7 @@ fn build_profile(mut rows: Rows, input: &Input, job: &Job<'_>, schema: Option<St
     let (broken, driver_records, replays) = (rows.broken, rows.driver_records, rows.replays);
     let passes = passes::merge_passes(&mut rows);
     let missing = MissingDispatches::from_rows(&rows);
+    let sequential = passes.is_none().then(|| sequential_runs::note_on_sequential_runs(&rows)).flatten();
     let by_guid = rows.by_guid;
     let counted = job.wants.has_parts(Parts::DETAILS).then(|| counted_dispatches(&rows)).flatten();
     let rows_without_times = rows.durations.is_none() && rows.dispatches.iter().all(|d| d.start == 0);
@@ -633,6 +635,7 @@ fn build_profile(mut rows: Rows, input: &Input, job: &Job<'_>, schema: Option<St
         profile.notes.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
     }
     missing.add_to(&mut profile);
+    profile.notes.extend(sequential);
     let count = |n: u64, noun: &str| format_count(usize::try_from(n).unwrap_or(usize::MAX), noun);
     if replays > 0 {
         let text = format!(

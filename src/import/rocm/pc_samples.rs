@@ -2,7 +2,7 @@
 //! result per kernel, with the samples of its instructions. Kernel names come from the kernel trace in the same
 //! directory.
 
-use super::att_files::CodeRow;
+use super::att_files::{CodeRow, PC_SAMPLES};
 use super::csv_set::Head;
 use super::rows::strip_kd_suffix;
 use super::thread_trace::{instruction_kind, listed_code};
@@ -25,8 +25,6 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Name of the tool in the source of these reports.
-pub const TOOL: &str = "rocprofv3 PC samples";
 /// File name suffixes.
 pub const SUFFIXES: [&str; 2] = ["_pc_sampling_host_trap.csv", "_pc_sampling_stochastic.csv"];
 /// Common prefix of AMD's stall reasons.
@@ -261,7 +259,7 @@ impl Sampled {
 /// Reads the samples into a profile with one launch and one result per kernel.
 pub fn read_profile(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
     let samples = read_samples(input, &job.cancel)?;
-    let mut profile = Profile::new(Source { tool: TOOL.to_owned(), version: None, schema: None, file: input.path.clone() });
+    let mut profile = Profile::new(Source { tool: PC_SAMPLES.to_owned(), version: None, schema: None, file: input.path.clone() });
     profile.devices = vec![Device { maker: Vendor::Amd, ..Device::default() }];
     let mut table = Table {
         metrics: Metrics { source: profile.source.clone(), ..Metrics::default() },

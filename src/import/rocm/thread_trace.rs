@@ -27,6 +27,8 @@ pub const TOOL: &str = "rocprofv3 thread trace";
 const COLUMNS: [&str; 4] = ["Hitcount", "Latency", "Stall", "Idle"];
 /// Metrics per instruction from PC samples: samples in which the instruction was issued, and in which it was stalled.
 const SAMPLES: [&str; 2] = ["PC_Issued", "PC_Stalled"];
+/// Sum of both.
+const ALL_SAMPLES: &str = "PC_Samples";
 /// Returns true if a file starts like `code.json`.
 pub fn is_code_json(head: &[u8]) -> bool {
     let mut rest = head.trim_ascii_start();
@@ -104,9 +106,10 @@ pub fn read_trace(path: &Path, input: &Input, job: &Job<'_>) -> Result<Profile, 
     if job.cancel.is_cancelled() {
         return Err(ImportError::Cancelled { path: path.to_owned() });
     }
-    let mut profile = Profile::new(Source { tool: TOOL.to_owned(), version: None, schema: None, file: input.path.clone() });
-    let facts: Json = read_json(&folder.join("filenames.json")).unwrap_or_default();
     let sampled = rows.iter().all(|r| r.cycles[1] == 0) && rows.iter().any(|r| r.samples != [0, 0]);
+    let tool = if sampled { super::att_files::PC_SAMPLES } else { TOOL };
+    let mut profile = Profile::new(Source { tool: tool.to_owned(), version: None, schema: None, file: input.path.clone() });
+    let facts: Json = read_json(&folder.join("filenames.json")).unwrap_or_default();
     let cycles = waves.iter().map(|w| w.wave.end).max().unwrap_or(0).saturating_sub(waves.iter().map(|w| w.wave.begin).min().unwrap_or(0));
     let hz = read_clock(folder);
     let clock = Cycles::from(&waves, hz);
@@ -163,19 +166,18 @@ fn build_metrics(rows: &[CodeRow], waves: &[WaveFile], sampled: bool, ns: i64, s
         values.extend(value.map(|v| (number, v)));
     };
     if sampled {
+        put(ALL_SAMPLES, "", Some(Value::Integer(saturating_sum(rows.iter().map(CodeRow::all_samples)))));
         for (i, name) in SAMPLES.iter().enumerate() {
             put(name, "", Some(Value::Integer(saturating_sum(rows.iter().map(|r| r.samples[i])))));
+        }
+        for (kind, n) in sum_by_kind(rows, CodeRow::all_samples) {
+            put(&format!("PC samples at {kind}"), "", Some(Value::Integer(n)));
         }
     } else {
         for (i, name) in COLUMNS.iter().enumerate() {
             put(name, if i == 0 { "" } else { "cycle" }, Some(Value::Integer(saturating_sum(rows.iter().map(|r| r.cycles[i])))));
         }
-        let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
-        for row in rows.iter().filter(|r| r.symbol().is_none()) {
-            let of = kinds.entry(instruction_kind(&row.text)).or_default();
-            *of = of.saturating_add(row.cycles[1]);
-        }
-        for (name, cycles) in kinds {
+        for (name, cycles) in sum_by_kind(rows, |row| row.cycles[1]) {
             put(&format!("Latency of {name}"), "cycle", Some(Value::Integer(cycles)));
         }
         if let Some(hot) = rows.iter().filter(|r| r.symbol().is_none()).max_by_key(|r| r.cycles[1].saturating_add(r.cycles[3])) {
@@ -200,6 +202,16 @@ fn build_metrics(rows: &[CodeRow], waves: &[WaveFile], sampled: bool, ns: i64, s
     out
 }
 
+/// Sums a number of the instructions by what they wait for, or by their type.
+fn sum_by_kind(rows: &[CodeRow], of: impl Fn(&CodeRow) -> u64) -> BTreeMap<&'static str, u64> {
+    let mut out: BTreeMap<&str, u64> = BTreeMap::new();
+    for row in rows.iter().filter(|r| r.symbol().is_none()) {
+        let sum = out.entry(instruction_kind(&row.text)).or_default();
+        *sum = sum.saturating_add(of(row));
+    }
+    out
+}
+
 /// Reads the values per instruction.
 pub fn read_details(path: &Path, metrics: &Metrics) -> Result<Details, ImportError> {
     let rows = read_rows(path, &Cancel::default())?;
@@ -213,6 +225,7 @@ pub fn read_details(path: &Path, metrics: &Metrics) -> Result<Details, ImportErr
     for (i, name) in COLUMNS.iter().enumerate() {
         take(name, &|r| r.cycles[i]);
     }
+    take(ALL_SAMPLES, &CodeRow::all_samples);
     for (i, name) in SAMPLES.iter().enumerate() {
         take(name, &|r| r.samples[i]);
     }

@@ -237,7 +237,8 @@ const SHADES: [Role; 6] = [Role::Peak, Role::Bar, Role::Family(Family::Attention
 /// Draws the warp stall reasons between two instructions, or the wave cycles on an AMD GPU.
 fn draw_stalls(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, case: &Case<'_>, theme: &Theme) {
     if screen.subject.is_amd() {
-        return draw_waves(frame, area, &screen.subject.waves, theme);
+        let sampled = screen.metrics.names.iter().any(|n| &**n == "PC_Samples");
+        return draw_waves(frame, area, &screen.subject.waves, if sampled { ", % of the samples" } else { ", % of their cycles" }, theme);
     }
     let Some(stalls) = &case.stalls else {
         let text =
@@ -256,13 +257,13 @@ fn draw_stalls(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScre
 /// Width of a percentage, with the gap before it.
 const FIGURE: usize = 5;
 
-/// Draws the wave cycles on an AMD GPU by activity.
-fn draw_waves(frame: &mut Frame<'_>, area: Rect, spent: &[(&'static str, f64)], theme: &Theme) {
+/// Draws the wave cycles or samples on an AMD GPU by activity.
+fn draw_waves(frame: &mut Frame<'_>, area: Rect, spent: &[(&'static str, f64)], of: &'static str, theme: &Theme) {
     if spent.is_empty() {
         let text = "Not collected: SQ_WAVE_CYCLES with SQ_WAIT_ANY, SQ_WAIT_INST_ANY and SQ_ACTIVE_INST_ANY.";
         return draw_missing(frame, area, "Waves", text, theme);
     }
-    let title = vec![Span::styled("Waves", theme.style(Role::Title)), Span::styled(", % of their cycles", theme.style(Role::Dim))];
+    let title = vec![Span::styled("Waves", theme.style(Role::Title)), Span::styled(of, theme.style(Role::Dim))];
     let active =
         spent.iter().find(|s| s.0 == "active").map(|s| format!("active {}", units::format_whole_percent(s.1 * 100.0))).unwrap_or_default();
     let note = vec![Span::styled(active, theme.style(Role::Dim))];

@@ -54,7 +54,8 @@ pub fn reasoning_sentences(amd: &Amd<'_>) -> Vec<String> {
     }
     let spend: Vec<String> = amd.waves_spend().into_iter().map(|(word, share)| format!("{word} {}", format_share(share))).collect();
     if !spend.is_empty() {
-        out.push(format!("waves: of their cycles, {}", spend.join(", ")));
+        let of = if amd.get("PC_Samples").is_some() { "samples" } else { "cycles" };
+        out.push(format!("waves: of their {of}, {}", spend.join(", ")));
     }
     if let Some(o) = &amd.occupancy {
         let achieved = amd.get("OccupancyPercent").map_or_else(String::new, |a| format!(", {a:.0}% achieved"));

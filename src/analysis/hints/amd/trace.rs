@@ -4,7 +4,7 @@
 use super::facts::Amd;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Evidence, Hint, Sure, Threshold};
-use crate::model::units::format_share;
+use crate::model::units::{format_grouped, format_share};
 
 /// Minimum share of the waves' cycles for a kind of wait to matter.
 const WAIT: Threshold = Threshold { op: "≥", value: 20.0, source: "our bound; NVIDIA's CPIStall rule has 30%" };
@@ -32,7 +32,8 @@ fn wait_hint(amd: &Amd<'_>, id: Diagnosis, kinds: &[&str], what: &str, actions: 
     }
     let samples = amd.get("PC_Samples");
     let (unit, headline) = if let Some(all) = samples {
-        ("samples", format!("in {:.0} of {all:.0} samples ({}), waves are {what}", share * all, format_share(share)))
+        let [found, all] = [share * all, all].map(|n| format_grouped(n.round() as i64));
+        ("samples", format!("in {found} of {all} samples ({}), waves are {what}", format_share(share)))
     } else {
         ("cycles", format!("waves spend {} of their cycles {what}", format_share(share)))
     };
