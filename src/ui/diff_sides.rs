@@ -379,7 +379,7 @@ pub fn draw_kinds(frame: &mut Frame<'_>, area: &mut Rect, app: &App, screen: &Di
 }
 
 /// Draws what limits each run, side by side: all findings, with remedies and values of the first. If a run was not
-/// triaged, draws the utilization of the kernels that both reports measured instead.
+/// triaged, draws what limits the selected kernel in each, or the utilization of all kernels that both reports measured.
 pub fn draw_limits(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, words: Words, theme: &Theme) {
     if area.height < KINDS {
         return;

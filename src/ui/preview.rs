@@ -239,7 +239,7 @@ fn group_lines(report: &Report, detail: &Detail, columns: usize, theme: &Theme) 
 
 /// Heading with a value on the right.
 fn heading_line(word: &str, figure: &str, columns: usize, theme: &Theme) -> Line<'static> {
-    // Without room for both, the figure loses its unit, and then the word what qualifies it.
+    // Without room for both, the figure loses its unit; if that is not enough, the word loses its qualifier instead.
     let fits = |word: &str, figure: &str| labels::display_width(word) + 1 + labels::display_width(figure) <= columns;
     let number = figure.split(' ').next().unwrap_or(figure);
     let (word, figure) = match () {

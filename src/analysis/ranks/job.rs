@@ -16,7 +16,7 @@ fn median<T: Copy + Ord>(mut values: Vec<T>) -> Option<T> {
         return None;
     }
     values.sort_unstable();
-    // Of two in the middle, the lower one, as for the steps of one report.
+    // The lower one of two in the middle, as for the steps of one report.
     Some(values[(values.len() - 1) / 2])
 }
 

@@ -32,8 +32,8 @@ struct Listen<'g> {
 
 impl SweepListener for Listen<'_> {
     fn gap(&mut self, gap: &Gap) {
-        // An operation that was launched and then waits although nothing that was recorded runs, the first one of its
-        // stream, may wait for work that is not recorded: earlier work of its stream, or of one that it depends on.
+        // If the first recorded operation of a stream waits although nothing recorded is running, it may wait for earlier
+        // work that was not recorded: in its own stream, or in one that it depends on.
         let first_of_stream = gap.next.is_some_and(|op| !self.started.contains(&self.ops.stream_of(&op)));
         if !first_of_stream || self.latest > gap.start {
             return;

@@ -3,7 +3,7 @@
 use crate::model::{Profile, RangeOrigin};
 use std::path::Path;
 
-/// Programs that run other programs, which may be written in Python, and programs that are themselves.
+/// Programs that are written in Python, or that run others which may be.
 const RUN_PYTHON: &[&str] = &[
     "accelerate",
     "bash",

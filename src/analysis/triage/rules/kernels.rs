@@ -278,14 +278,17 @@ fn host_length(case: &RunContext<'_>) -> i64 {
 /// others with the same configuration.
 fn find_odd_launch(case: &RunContext<'_>, (kernel, total, count): (u32, i64, u64)) -> Option<i64> {
     let launches = &case.profile.launches;
-    let rows = case.ops.iter().filter_map(|op| match op.row {
-        OperationRow::Launch(row) if launches.kernel(row as usize).0 == kernel => Some((op, launches.config(row as usize))),
-        _ => None,
-    });
-    let own: Vec<_> = rows.filter(|(op, _)| op.start >= case.window.0 && op.end <= case.window.1).collect();
-    let (longest, config) = own.iter().max_by_key(|(op, _)| op.end - op.start).map(|(op, c)| (op.end - op.start, *c))?;
-    let alike = own.iter().filter(|(_, c)| *c == config).count();
-    (count > 1 && alike > 1 && longest * 2 > total).then_some(longest)
+    let own = || {
+        let inside = case.ops.iter().filter(|op| op.start >= case.window.0 && op.end <= case.window.1);
+        inside.filter_map(|op| match op.row {
+            OperationRow::Launch(row) if launches.kernel(row as usize).0 == kernel => {
+                Some((op.end - op.start, launches.config(row as usize)))
+            }
+            _ => None,
+        })
+    };
+    let (longest, config) = own().max_by_key(|l| l.0)?;
+    (count > 1 && longest * 2 > total && own().filter(|l| l.1 == config).nth(1).is_some()).then_some(longest)
 }
 
 pub fn gpu_bound(case: &RunContext<'_>) -> Option<Finding> {
