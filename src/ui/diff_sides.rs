@@ -126,7 +126,7 @@ pub fn times_lines(app: &App, screen: &DiffScreen, words: Words, columns: usize,
     for row in 0..down {
         let mut spans = Vec::new();
         for (part, text) in all.iter().skip(row).step_by(down) {
-            let name = if part.is_idle() { format!("idle: {}", part.short_label()) } else { part.short_label().to_owned() };
+            let name = part.labelled();
             spans.push(Span::styled(format!("{} ", time_breakdown::part_glyph(*part, "■", false, theme)), theme.style(Role::Part(*part))));
             spans.push(Span::styled(align_left(&name, 20), theme.style(Role::Text)));
             spans.push(Span::styled(align_left(&align_right(text, 18), wide.saturating_sub(22)), theme.style(Role::Title)));

@@ -227,7 +227,7 @@ fn draw_verdict(frame: &mut Frame<'_>, area: Rect, live: &Live, bordered: bool, 
 /// Time breakdown of the GPUs.
 fn time_shares(triage: &Triage, theme: &Theme) -> Vec<Share> {
     let share = |part: TimeCategory| {
-        let name = if part.is_idle() { format!("idle: {}", part.short_label()) } else { part.short_label().to_owned() };
+        let name = part.labelled();
         Share::of_category(part, name, triage.part_percent(part) / 100.0, theme)
     };
     TimeCategory::ALL.into_iter().map(share).filter(|s| s.share >= 0.005).collect()

@@ -102,8 +102,7 @@ fn legend_lines(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> 
         .map(|row| {
             let cell = |(part, ns, percent): &(TimeCategory, f64, f64)| {
                 let style = theme.style(Role::Part(*part));
-                let idle = if triage.unrecorded { "idle?" } else { "idle" };
-                let name = if part.is_idle() { format!("{idle}: {}", part.short_label()) } else { part.short_label().to_owned() };
+                let name = triage.doubt_idle(part.labelled());
                 vec![
                     Span::styled(format!("{} ", part_glyph(*part, "■", ascii, theme)), style),
                     Span::styled(align_left(&name, wide.saturating_sub(2 + 9 + 6 + 1).min(22)), theme.style(Role::Text)),

@@ -5,15 +5,10 @@ use super::device_ops::{DeviceOp, DeviceOps, Stream};
 use super::host::Host;
 use super::idle_causes::{Gaps, Piece};
 use super::phase::{LeftOut, Phase};
+use super::start::{LEFT, START, WORTH_IT, early_ops};
 use super::time_category::Cause;
 use rustc_hash::FxHashSet;
 
-/// Share of the devices' work after which a gap is no longer at the beginning of the recording.
-const BEGINNING: f64 = 0.1;
-/// Minimum share of the report that such work must take to be excluded.
-const WORTH_IT: f64 = 0.03;
-/// Minimum number of operations that must remain.
-const LEFT: usize = 30;
 /// Minimum share of a gap during which the next operation must already have been launched.
 const MOSTLY: f64 = 0.9;
 
@@ -64,13 +59,7 @@ pub fn left_out(ops: &DeviceOps<'_>, host: &Host<'_>, span: (i64, i64), work: i6
     ops.profile().capture.gate.as_ref()?;
     let gaps = Gaps::new(ops, host);
     let mut listen = Listen { gaps, ops, pieces: Vec::new(), started: FxHashSet::default(), latest: i64::MIN, idle: 0, until: None };
-    let mut done = 0.0;
-    let early = ops.iter().take_while(|op| {
-        let go = done <= BEGINNING * work as f64;
-        done += (op.end - op.start) as f64;
-        go
-    });
-    sweep_windows(early, ops.units.len(), &[span], &mut listen);
+    sweep_windows(early_ops(ops, START * work as f64), ops.units.len(), &[span], &mut listen);
     let until = listen.until?;
     if (listen.idle as f64) < WORTH_IT * (span.1 - span.0) as f64 || ops.iter().filter(|op| op.start >= until).nth(LEFT - 1).is_none() {
         return None;

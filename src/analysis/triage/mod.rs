@@ -177,6 +177,15 @@ pub fn triage_profile(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Opti
 }
 
 impl Triage {
+    /// Marks the name of an idle category as doubtful if so much work has no record that the device may have been busy:
+    /// `idle?: launching`.
+    pub fn doubt_idle(&self, name: String) -> String {
+        match name.strip_prefix("idle:") {
+            Some(rest) if self.unrecorded => format!("idle?:{rest}"),
+            _ => name,
+        }
+    }
+
     /// Stores the memory findings, or the reason why memory was not examined.
     pub fn take_memory(&mut self, found: Result<Vec<(&'static str, String)>, String>) {
         match found {

@@ -9,14 +9,14 @@ use super::phase::{LeftOut, Phase};
 use super::time_category::Cause;
 use rustc_hash::FxHashMap;
 
-/// Share of the devices' work after which a first use no longer belongs to the start.
-const START: f64 = 0.1;
+/// Share of the devices' work after which an event no longer belongs to the start.
+pub const START: f64 = 0.1;
 /// The same for a run in which there are no later first uses: a warm-up of one step in four may take so much of it.
 const LONG_START: f64 = 0.25;
-/// Minimum share of the report spent in first uses for the start to be excluded.
-const WORTH_IT: f64 = 0.03;
+/// Minimum share of the report that the start must cost to be excluded.
+pub const WORTH_IT: f64 = 0.03;
 /// Minimum number of operations that must remain.
-const LEFT: usize = 30;
+pub const LEFT: usize = 30;
 /// Minimum number of times that the longest-running operation must run after the start.
 const AGAIN: usize = 5;
 /// Minimum share of a gap that first uses must account for.
@@ -35,14 +35,18 @@ struct Listen<'g> {
 /// First uses in the part of a run before `limit` of the devices' work.
 fn first_uses<'a>(ops: &'a DeviceOps<'a>, host: &'a Host<'a>, span: (i64, i64), limit: f64) -> Listen<'a> {
     let mut listen = Listen { gaps: Gaps::new(ops, host), ops, pieces: Vec::new(), idle: 0, until: None };
+    sweep_windows(early_ops(ops, limit), ops.units.len(), &[span], &mut listen);
+    listen
+}
+
+/// Operations that start before `limit` of the devices' work, in ns, is done.
+pub fn early_ops<'a>(ops: &'a DeviceOps<'_>, limit: f64) -> impl Iterator<Item = DeviceOp> + 'a {
     let mut done = 0.0;
-    let early = ops.iter().take_while(|op| {
+    ops.iter().take_while(move |op| {
         let go = done <= limit;
         done += (op.end - op.start) as f64;
         go
-    });
-    sweep_windows(early, ops.units.len(), &[span], &mut listen);
-    listen
+    })
 }
 
 impl Listen<'_> {

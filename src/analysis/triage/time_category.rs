@@ -85,6 +85,11 @@ impl TimeCategory {
         }
     }
 
+    /// Short label that says if nothing runs: `kernels`, `idle: launching`.
+    pub fn labelled(self) -> String {
+        if self.is_idle() { format!("idle: {}", self.short_label()) } else { self.short_label().to_owned() }
+    }
+
     /// Returns true if nothing runs on the device.
     pub fn is_idle(self) -> bool {
         !matches!(self, Self::Kernels | Self::Collectives | Self::Copies)

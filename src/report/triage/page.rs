@@ -72,7 +72,7 @@ fn lead_finding(lead: &KernelLead, profile: &Profile, t: &Triage) -> FindingText
 fn time_of_device(d: &JudgedDevice, t: &Triage) -> BarSeries {
     let bar = |&(part, ns): &(TimeCategory, i64)| Bar {
         id: part.id(),
-        label: if t.unrecorded && part.is_idle() { part_name(d, part).replacen("idle:", "idle?:", 1) } else { part_name(d, part) },
+        label: t.doubt_idle(part_name(d, part)),
         value: Nanos(ns).to_string(),
         share: ns as f64 / t.length().max(1) as f64,
     };
