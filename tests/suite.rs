@@ -54,6 +54,7 @@ mod suite {
     mod order;
     mod pages;
     mod probe;
+    mod range_work;
     mod ranks;
     mod ranks_nccl;
     mod ranks_shifted;

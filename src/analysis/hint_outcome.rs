@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn what_came_of_a_promise() {
-        let gain = Gain { at_most: 0.7, expected: Some((0.4, 0.59)), left: String::new() };
+        let gain = Gain { at_most: 0.7, expected: Some((0.4, 0.59)), ..Gain::default() };
         let promise = Promise { id: Diagnosis::Uncoalesced, gain, size: None, remains: false };
         let outcome = [0.57, 0.2, 0.65, 0.8, -0.1].map(|got| promise.classify_outcome(got));
         assert_eq!(outcome, [Outcome::Kept, Outcome::Less, Outcome::More, Outcome::Beyond, Outcome::Less]);

@@ -65,8 +65,9 @@ fn collect_detail(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping,
     let mut slowest = (i64::MIN, None);
     let mut rows: Vec<u32> = Vec::new();
     let with_paths = paths.is_some_and(|p| !p.of_launch.is_empty());
-    // Launches are in call order, so the first and the last start approximate the ends of the run.
-    let ends = launches.len().checked_sub(1).filter(|_| launches.has_start_times()).map(|last| (launches.start(0), launches.start(last)));
+    // Launches are in call order: on several streams, the first one called may be the last one to start.
+    let starts = || (0..launches.len()).map(|row| launches.start(row));
+    let ends = launches.has_start_times().then(|| starts().min().zip(starts().max())).flatten();
     out.over_time = vec![None; if ends.is_some_and(|(a, b)| a < b) { SLICES } else { 0 }];
     let slice = |start: i64| {
         let (from, to) = ends?;
@@ -128,4 +129,28 @@ fn collect_detail(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping,
         .map(|(c, n)| (c, n, device.zip(profile.configs.get(c as usize)).and_then(|(d, c)| Occupancy::from_config(c, d))))
         .collect();
     Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::GroupBy;
+    use crate::model::{Kernel, LaunchColumns, Launches, Source};
+
+    /// On two streams, the first launch may start after the last one.
+    #[test]
+    fn launches_are_not_in_the_order_of_their_starts() {
+        let mut columns = LaunchColumns::default();
+        for start in [9_000, 4_000, 1_000] {
+            columns.start.push(start);
+            columns.duration.push(Some(500));
+            columns.kernel.push(0);
+        }
+        let kernels = vec![Kernel { demangled: Some("k(int)".into()), ..Kernel::default() }];
+        let profile = Profile { launches: Launches::new(columns), kernels, ..Profile::new(Source::default()) };
+        let grouping = Grouping::from_profile(&profile, GroupBy::Kernel, None);
+        let detail = Detail::for_row(&profile, None, &grouping, 0, &Cancel::default()).unwrap();
+        assert!(detail.over_time.first().unwrap().is_some() && detail.over_time.last().unwrap().is_some());
+        assert_eq!(detail.over_time.iter().flatten().count(), 3);
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::hints::{self, Facts, Subject, diagnose};
 use super::labels::cut_middle;
+use super::median_launch::median_launch;
 use super::triage::measuring_times;
 use super::{Grouping, Overview};
 use crate::model::{KernelId, Nanos, NoteKind, Profile, Severity, units};
@@ -52,11 +53,13 @@ pub fn next_step_sentence(profile: &Profile, overview: &Overview, kernels: &Grou
         let what = if n == 1 {
             format!("{open} or {metrics} shows its metrics")
         } else {
-            format!("{open} shows its {n} results, {metrics} the metrics of the longest")
+            format!("{open} shows its {n} results, {metrics} the metrics of the median one")
         };
-        if let Some(hint) =
-            longest_result(profile, top.kernel).and_then(|r| diagnose(&Facts::of_result(profile.metrics.as_ref()?, r)).into_iter().next())
-        {
+        let first_hint = |kernel: KernelId| {
+            let result = representative_launch(profile, kernel)? as usize;
+            diagnose(&Facts::of_result(profile.metrics.as_ref()?, result)).into_iter().next()
+        };
+        if let Some(hint) = top.kernel.and_then(first_hint) {
             let takes = if results == 1 {
                 "one result".to_owned()
             } else {
@@ -127,7 +130,7 @@ pub fn next_step_sentence(profile: &Profile, overview: &Overview, kernels: &Grou
         Nanos::format_ns(top.stats.avg)
     );
     // Without measurements, hints can only be based on the launch configuration and the duration.
-    let launch = longest_result(profile, top.kernel).and_then(|row| Subject::of_launch(profile, u32::try_from(row).ok()?));
+    let launch = top.kernel.and_then(|kernel| Subject::of_launch(profile, representative_launch(profile, kernel)?));
     let told = launch.and_then(|s| s.hints.into_iter().find(|h| h.severity >= hints::Severity::Medium));
     let rerun = key_of("rerun");
     match told {
@@ -136,9 +139,9 @@ pub fn next_step_sentence(profile: &Profile, overview: &Overview, kernels: &Grou
     }
 }
 
-/// Returns the longest launch, or result, of a kernel.
-fn longest_result(profile: &Profile, kernel: Option<KernelId>) -> Option<usize> {
-    let kernel = kernel?;
-    let rows = (0..profile.launches.len()).filter(|&r| profile.launches.kernel(r) == kernel);
-    rows.max_by_key(|&r| (profile.launches.duration(r), std::cmp::Reverse(r)))
+/// Returns the launch that stands for a kernel.
+fn representative_launch(profile: &Profile, kernel: KernelId) -> Option<u32> {
+    let rows: Vec<u32> =
+        (0..profile.launches.len()).zip(0..).filter(|(row, _)| profile.launches.kernel(*row) == kernel).map(|r| r.1).collect();
+    median_launch(profile, &rows)
 }

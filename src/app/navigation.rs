@@ -11,7 +11,8 @@ use super::screens::{
     DiffScreen, Kind, LaunchesScreen, LibraryScreen, Open, RanksScreen, RerunScreen, ResultScreen, RunScreen, TimelineScreen,
 };
 use super::session::Report;
-use super::session::report::{Best, NO_TIMELINE};
+use super::session::measured_group::Best;
+use super::session::report::NO_TIMELINE;
 use super::state::App;
 use crate::analysis::timeline::Event;
 use crate::library::Run;

@@ -7,7 +7,7 @@ use super::messages::{Origin, Start};
 use super::msg::{Effect, Pointer};
 use super::overlay::{CopyWhat, FilterInput, LineOf, OverlayKind, PickAction};
 use super::run_state::Running;
-use super::session::{Report, Session, report::Best};
+use super::session::{Report, Session, measured_group::Best};
 use crate::analysis::Grouping;
 use crate::analysis::table::Sort;
 use crate::analysis::timeline::Event;

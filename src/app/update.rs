@@ -102,6 +102,9 @@ fn handle_done(app: &mut App, report: usize, state: (u64, Option<(i64, i64)>), d
     if let JobResult::Ranks(ranks) = done {
         app.session.ranks = Some(Arc::clone(ranks));
     }
+    if matches!(done, JobResult::Ranks(_) | JobResult::Triage(_) | JobResult::RunJudged(_)) {
+        app.session.complete_findings();
+    }
     if matches!(done, JobResult::Triage(_)) && app.session.ranks.is_none() {
         effects.extend(request_for_overviews(&app.session));
     }

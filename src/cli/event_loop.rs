@@ -12,7 +12,7 @@ use super::settings::{env_variable, resolve_settings};
 use super::status_timeout::Message;
 use super::tty;
 use super::workers::Workers;
-use super::{demo, details, print, save};
+use super::{demo, details, file_list, print, save};
 use crate::app::{self, App, Effect, Msg, Watched, update};
 use crate::config::{self, ColorMode, Config};
 use crate::import::{self, Cancel, ImportError, Input, Job, Progress, Wants, ncu, source_file};
@@ -47,6 +47,11 @@ pub fn explore_files(files: &[PathBuf], args: &GlobalArgs, config: &Config) -> R
     }
     // `.` has a name, too.
     let named = |file: &PathBuf| if file.file_name().is_none() { file.canonicalize().ok() } else { None };
+    if let [folder] = files
+        && file_list::has_choice(folder)
+    {
+        return run_explorer(Vec::new(), args, &args.opening, config, Begin::Folder(folder.clone()));
+    }
     let sources = files.iter().map(|file| From::File(named(file).unwrap_or_else(|| file.clone()))).collect();
     run_explorer(sources, args, &args.opening, config, Begin::Reports)
 }
@@ -65,6 +70,8 @@ enum Begin {
     Attach(Box<Run>),
     Watch(PathBuf),
     Home,
+    /// A folder of reports, of which the user chooses one.
+    Folder(PathBuf),
     Tour,
 }
 
@@ -109,9 +116,12 @@ fn run_explorer(sources: Vec<From>, args: &GlobalArgs, opening: &Opening, config
             app.running.watched = Some(Watched::from_traces(output));
             app::show_watched_run(&mut app);
         }
-        Begin::Home => {
+        Begin::Home | Begin::Folder(_) => {
             app.session.machine = super::machine::machine_facts(nsys.as_deref());
             effects.extend(app::open_library(&mut app));
+            if let Begin::Folder(folder) = begin {
+                effects.push(Effect::Files { folders: vec![folder], shown: true });
+            }
         }
         Begin::Tour => app.session.tour = Some(0),
     }

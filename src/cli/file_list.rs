@@ -2,6 +2,8 @@
 
 use crate::app::found_files::FileList;
 use crate::import::folder::{Limits, find_reports};
+use crate::import::open::open_input;
+use crate::import::{Job, Wants};
 use crate::library::store::now_ms;
 use std::path::{Path, PathBuf};
 
@@ -39,6 +41,12 @@ pub fn list_files(named: &[PathBuf], shown: bool) -> Result<FileList, String> {
         }
     }
     Ok(FileList { folders: real, reports, cut, now_ms: now_ms(), shown, named: None })
+}
+
+/// Returns true for a folder that is no report itself, but has several in it.
+pub fn has_choice(folder: &Path) -> bool {
+    let is_report = || open_input(folder, &Job::new(Wants::TABLE, &|_| {})).is_ok();
+    folder.is_dir() && !is_report() && find_reports(&[folder.to_owned()], Limits { depth: DEPTH, entries: ENTRIES }).0.len() > 1
 }
 
 /// Replaces a leading `~/` by the home folder, as shells do.

@@ -1,15 +1,8 @@
 //! Reports in a folder and below, by the names of the files
 
-use super::open::is_openable;
-use crate::launch::open::open_regular;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use super::open::may_be_report;
+use std::path::PathBuf;
 use std::time::SystemTime;
-
-/// Bytes at the start of a JSON file that show whether it may be a trace.
-const JSON_HEAD: u64 = 4096;
-/// Keys that traces have at their start: the trace event format's, PyTorch's, and `rocprofv3`'s.
-const JSON_KEYS: [&str; 3] = ["\"traceEvents\"", "\"schemaVersion\"", "\"rocprofiler-sdk-tool\""];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundReport {
@@ -47,7 +40,7 @@ pub fn find_reports(folders: &[PathBuf], limits: Limits) -> (Vec<FoundReport>, b
             let Ok(meta) = entry.metadata() else { continue };
             if meta.is_dir() && depth > 0 && !entry.file_name().to_string_lossy().starts_with('.') {
                 left.push_back((path, depth - 1));
-            } else if meta.is_file() && is_openable(&path) && !is_other_json(&path) {
+            } else if meta.is_file() && may_be_report(&path) {
                 found.push(FoundReport { path, bytes: meta.len(), modified_ms: meta.modified().map_or(0, milliseconds_of) });
             }
         }
@@ -62,18 +55,6 @@ fn milliseconds_of(time: SystemTime) -> i64 {
 fn newest_first(mut found: Vec<FoundReport>) -> Vec<FoundReport> {
     found.sort_by(|a, b| b.modified_ms.cmp(&a.modified_ms).then_with(|| a.path.cmp(&b.path)));
     found
-}
-
-/// Returns true for a JSON file that is no trace: many programs keep their settings in such files.
-fn is_other_json(path: &Path) -> bool {
-    if path.extension().is_none_or(|e| !e.eq_ignore_ascii_case("json")) {
-        return false;
-    }
-    let mut head = Vec::new();
-    let read = open_regular(path).and_then(|f| f.take(JSON_HEAD).read_to_end(&mut head));
-    let text = String::from_utf8_lossy(&head);
-    // A trace without keys is a list of events.
-    read.is_err() || !(JSON_KEYS.iter().any(|k| text.contains(k)) || text.trim_start().starts_with('[') && text.contains("\"ph\""))
 }
 
 #[cfg(test)]
@@ -97,6 +78,8 @@ mod tests {
             ("package.json", "{\"name\": \"x\"}"),
             (".cache/c.sqlite", ""),
             ("notes.txt", ""),
+            ("sysinfo.csv", "workload_name,command\nbmm,./bmm\n"),
+            ("pmc_perf.csv", "Dispatch_ID,GPU_ID,LDS_Per_Workgroup,Arch_VGPR,SQ_WAVES\n"),
             ("one/two/three/four/d.sqlite", ""),
         ] {
             write(name, text);
@@ -107,7 +90,9 @@ mod tests {
             names.sort();
             (names, cut)
         };
-        let all = ["a.sqlite", "events.json", "run/deep/b.ncu-rep.zst", "run/rank0.nsys-rep", "trace.json"].map(String::from).to_vec();
+        let all = ["a.sqlite", "events.json", "pmc_perf.csv", "run/deep/b.ncu-rep.zst", "run/rank0.nsys-rep", "trace.json"]
+            .map(String::from)
+            .to_vec();
         assert_eq!(names(Limits { depth: 3, entries: 1000 }), (all, false));
         assert!(names(Limits { depth: 3, entries: 2 }).1);
     }

@@ -7,6 +7,7 @@ use super::error::ImportError;
 use super::job::Job;
 use super::progress_reader::Counted;
 use crate::launch::open;
+use std::collections::BTreeSet;
 use std::fs::Metadata;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -60,6 +61,8 @@ pub struct Kinds<'a> {
     /// Returns true if a truncated compressed file can be read up to its end.
     pub salvages: &'a dyn Fn(&Input) -> bool,
     pub refusal: &'a dyn Fn(&Input) -> ImportError,
+    /// Returns true if a file in a folder may be a report, judging by its name.
+    pub openable: &'a dyn Fn(&Path) -> bool,
 }
 
 /// Maximum depth of subdirectories to search; rocprofv3 creates one per host.
@@ -93,7 +96,7 @@ impl Input {
             meta => meta.map_err(io)?,
         };
         if meta.is_dir() {
-            return Self::open_folder(path, kinds);
+            return Self::open_folder(path, job, kinds);
         }
         if !meta.is_file() {
             if path.extension().is_some_and(|e| e == "sock") {
@@ -139,13 +142,18 @@ impl Input {
     }
 
     /// Opens a directory of files that may form a single report.
-    fn open_folder(path: &Path, kinds: Kinds<'_>) -> Result<Self, ImportError> {
+    fn open_folder(path: &Path, job: &Job<'_>, kinds: Kinds<'_>) -> Result<Self, ImportError> {
         let mut members = Vec::new();
         collect_files(path, DEEPEST, &|_| true, &mut members).map_err(|e| ImportError::io(path, e))?;
         members.sort_by(|a, b| a.path.cmp(&b.path));
         let input = Self::from_members(path, members);
         if (kinds.knows)(&input) {
             return Ok(input);
+        }
+        // rocprof-compute has a folder for the GPU inside of that of the workload.
+        let inner = input.report_folders(path, kinds);
+        if let [only] = &inner[..] {
+            return Self::open_folder(only, job, kinds);
         }
         // In a thread trace, each dispatch has its own directory.
         let traced: Vec<String> = input
@@ -166,7 +174,38 @@ impl Input {
             let what = "the waves of a thread trace without the instructions that they ran: code.json is missing";
             return Err(ImportError::refused(path, what, "copy the whole folder, or take the trace again"));
         }
-        Err(ImportError::refused(path, "a directory, not a report", "name a file in it"))
+        let files =
+            input.members.iter().map(|m| &m.path).filter(|file| (kinds.openable)(file) && !inner.iter().any(|f| file.starts_with(f)));
+        let mut reports: Vec<PathBuf> = files.cloned().chain(inner.iter().cloned()).collect();
+        reports.sort();
+        match &reports[..] {
+            [] => Err(ImportError::refused(path, "a folder without a report", "name a report, or the folder of one")),
+            [only] => Self::open(only, job, kinds),
+            [first, ..] => {
+                let what = format!("a folder with {} reports", reports.len());
+                Err(ImportError::refused(path, what, format!("name one of them, such as {}", first.display())))
+            }
+        }
+    }
+
+    /// Folders below, each of whose files form a report; none of them contains another.
+    fn report_folders(&self, path: &Path, kinds: Kinds<'_>) -> Vec<PathBuf> {
+        let mut folders: BTreeSet<&Path> = BTreeSet::new();
+        for member in &self.members {
+            folders.extend(member.path.ancestors().skip(1).take_while(|folder| *folder != path));
+        }
+        let mut found: Vec<PathBuf> = Vec::new();
+        // An ordered set has each folder before those in it.
+        for folder in folders {
+            if found.iter().any(|outer| folder.starts_with(outer)) {
+                continue;
+            }
+            let inside = self.members.iter().filter(|m| m.path.starts_with(folder)).cloned().collect();
+            if (kinds.knows)(&Self::from_members(folder, inside)) {
+                found.push(folder.to_owned());
+            }
+        }
+        found
     }
 
     fn from_members(path: &Path, members: Vec<Member>) -> Self {

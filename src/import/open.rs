@@ -8,7 +8,9 @@ use super::{
     chrome_perfetto, collectives, digest, ncu, nsys, nsys_report, proton, rocm, stats_csv, times, torch, torch_memory_snapshot, unrecorded,
     unsupported, wstrace,
 };
+use crate::launch::open::open_regular;
 use crate::model::{Metrics, NoteKind, Profile};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -64,7 +66,7 @@ pub fn open_input(path: &Path, job: &Job<'_>) -> Result<Input, ImportError> {
 /// Like [`open_input`], but only for formats accepted by `knows`.
 pub fn input_if(path: &Path, job: &Job<'_>, knows: &dyn Fn(&Input) -> bool) -> Result<Input, ImportError> {
     let salvages = |input: &Input| IMPORTERS.iter().any(|i| i.salvages() && i.knows(input));
-    Input::open(path, job, Kinds { knows, salvages: &salvages, refusal: &refuse_input })
+    Input::open(path, job, Kinds { knows, salvages: &salvages, refusal: &refuse_input, openable: &may_be_report })
 }
 
 /// Returns the importer for an input.
@@ -83,6 +85,35 @@ pub fn is_openable(path: &Path) -> bool {
     let name = path.file_name().map(|n| n.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     let (bare, _) = split_compression(&name);
     IMPORTERS.iter().flat_map(|i| i.suffixes()).any(|s| bare.ends_with(s))
+}
+
+/// Bytes at the start of a JSON file that show whether it may be a trace.
+const JSON_HEAD: u64 = 4096;
+/// Keys that traces have at their start: the trace event format's, PyTorch's, and `rocprofv3`'s.
+const JSON_KEYS: [&str; 3] = ["\"traceEvents\"", "\"schemaVersion\"", "\"rocprofiler-sdk-tool\""];
+
+/// Like [`is_openable`], but without tables and JSON files of other kinds, judging by their beginning.
+pub fn may_be_report(path: &Path) -> bool {
+    is_openable(path) && !is_other_json(path) && !is_other_table(path)
+}
+
+/// Returns true for a JSON file that is no trace: many programs keep their settings in such files.
+fn is_other_json(path: &Path) -> bool {
+    if path.extension().is_none_or(|e| !e.eq_ignore_ascii_case("json")) {
+        return false;
+    }
+    let mut head = Vec::new();
+    let read = open_regular(path).and_then(|f| f.take(JSON_HEAD).read_to_end(&mut head));
+    let text = String::from_utf8_lossy(&head);
+    // A trace without keys is a list of events.
+    read.is_err() || !(JSON_KEYS.iter().any(|k| text.contains(k)) || text.trim_start().starts_with('[') && text.contains("\"ph\""))
+}
+
+/// Returns true for a table that is no report: profilers write tables about the machine and about the run beside those
+/// of the kernels, and most tables come from other programs.
+fn is_other_table(path: &Path) -> bool {
+    let is_table = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv"));
+    is_table && Input::open_part(path).is_ok_and(|input| find_importer(&input).is_err())
 }
 
 /// For a file that, judging by its name, may be the report of a rank: the path without its suffix, and a number that

@@ -134,10 +134,10 @@ fn run_worth(timeline: Timeline<'_>, at: usize, s: &Subject) -> Option<Worth> {
 }
 
 /// Commands by launch and sections, since the hints for a kernel often share a command.
-type Planned = HashMap<(u32, Vec<&'static str>, bool), Option<Rerun>>;
+type Planned = HashMap<(u32, Vec<&'static str>, bool, bool), Option<Rerun>>;
 
 fn planned_command<'p>(plans: &'p mut Planned, counted: &Counted<'_>, subject: &Subject, hint: &Hint) -> Option<&'p Rerun> {
-    let key = (subject.launch, hint.confirm.sections.clone(), hint.confirm.source);
+    let key = (subject.launch, hint.confirm.sections.clone(), hint.confirm.source, hint.confirm.trace);
     plans.entry(key).or_insert_with(|| counted.confirm_command(subject, &hint.confirm).ok()).as_ref()
 }
 
@@ -320,7 +320,11 @@ fn gain_text(h: &Hint) -> String {
         (_, Some(_)) if h.details.gain.ends_at_bound() => {
             format!("{} of the kernel's time, since {}", h.details.gain.to_text(), h.limit_text())
         }
-        (_, Some(_)) => format!("{} of the kernel's time", h.details.gain.to_text()),
+        (_, Some(_)) => {
+            let estimate = &h.details.gain.estimate;
+            let since = if estimate.is_empty() { String::new() } else { format!(": {estimate}") };
+            format!("{} of the kernel's time{since}", h.details.gain.to_text())
+        }
         _ if h.details.gain.left.is_empty() => {
             format!("at most {:.0}% of the kernel's time. Upper bound: {}", whole_percent(h.details.gain.at_most), h.limit_text())
         }

@@ -8,10 +8,13 @@ use crate::model::metrics::IN_PLACE;
 use crate::model::{LaunchId, Profile};
 use rustc_hash::FxHashMap;
 
-/// Returns options that collect the sections a hint needs; `None` if the hint needs none from ncu.
+/// Returns options that collect what a hint needs; `None` if no re-run tells more.
 pub fn confirm_options(confirm: &Confirm) -> Option<Options> {
-    if confirm.sections.is_empty() {
+    if !confirm.is_rerun() {
         return None;
+    }
+    if confirm.trace {
+        return Some(Options { collect: Collect::Question("stalls"), ..Options::default() });
     }
     let sections = confirm.sections.iter().map(|s| (*s).to_owned()).collect();
     Some(Options { collect: Collect::Sections(sections), import_source: confirm.source, ..Options::default() })
@@ -19,7 +22,7 @@ pub fn confirm_options(confirm: &Confirm) -> Option<Options> {
 
 /// Returns the command. The error is a sentence that explains why there is no command.
 pub fn confirm_command(profile: &Profile, launch: u32, confirm: &Confirm) -> Result<Rerun, String> {
-    let options = confirm_options(confirm).ok_or_else(|| "nothing to collect with ncu".to_owned())?;
+    let options = confirm_options(confirm).ok_or_else(|| "nothing to collect".to_owned())?;
     let plan = plan(profile, &Target::Launches(vec![LaunchId(launch)]), &options)?;
     plan.commands.into_iter().next().ok_or_else(|| "no command selects this launch".to_owned())
 }

@@ -5,6 +5,7 @@ use super::text::wrap_text;
 use super::widgets::{key_value_lines, severity_glyph};
 use super::{Role, Theme};
 use crate::analysis::hints::{Evidence, Hint};
+use crate::analysis::readable::readable_name;
 use crate::model::text::escape_unsafe;
 use crate::model::units;
 use crate::report::hints::{Advice, format_value, no_hints_reason};
@@ -16,7 +17,7 @@ const WORD: usize = 10;
 pub fn lines(advice: &Advice, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let subject = &advice.subject;
     let mut out = vec![Line::from(vec![
-        Span::styled(escape_unsafe(subject.kernel.function()).into_owned(), theme.style(Role::Title)),
+        Span::styled(escape_unsafe(&readable_name(&subject.kernel)).into_owned(), theme.style(Role::Title)),
         Span::styled(format!("  launch {}, not profiled", units::format_grouped(i64::from(subject.launch))), theme.style(Role::Dim)),
     ])];
     for (at, hint) in subject.hints.iter().enumerate() {

@@ -162,14 +162,14 @@ struct Selected {
 
 /// Number of rows of the panel of the selected kernel.
 pub fn selected_height(app: &App, screen: &DiffScreen, words: Words, columns: u16, theme: &Theme) -> u16 {
-    let tall = selected_lines(app, screen, words, usize::from(columns.saturating_sub(4)), theme)
+    let tall = selected_lines(app, screen, words, (usize::from(columns.saturating_sub(4)), usize::MAX), theme)
         .map_or(0, |s| s.figures.len().max(s.beside.len()));
     u16::try_from(tall + 2).unwrap_or(u16::MAX)
 }
 
 /// The selected kernel in both runs, with what limits it in each, if that was measured.
 pub fn selected_text(app: &App, screen: &DiffScreen, words: Words, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let Some(mut out) = selected_lines(app, screen, words, columns, theme).map(|s| s.figures) else { return Vec::new() };
+    let Some(mut out) = selected_lines(app, screen, words, (columns, usize::MAX), theme).map(|s| s.figures) else { return Vec::new() };
     let row = screen.diff.as_ref().and_then(|d| d.rows.get(screen.selected));
     for measured in row.into_iter().flat_map(|row| measured_sides(app, screen, row, words)).flatten() {
         if let Some(hint) = measured.hint {
@@ -184,7 +184,8 @@ pub fn selected_text(app: &App, screen: &DiffScreen, words: Words, columns: usiz
 pub fn draw_selected(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, words: Words, theme: &Theme) {
     let Some(row) = screen.diff.as_ref().and_then(|d| d.rows.get(screen.selected)) else { return };
     let columns = usize::from(area.width.saturating_sub(4));
-    let Some(Selected { mut figures, beside }) = selected_lines(app, screen, words, columns, theme) else { return };
+    let rows = usize::from(area.height.saturating_sub(2));
+    let Some(Selected { mut figures, beside }) = selected_lines(app, screen, words, (columns, rows), theme) else { return };
     let title = vec![Span::styled(cut_end(&escape_unsafe(row.name()), columns.saturating_sub(4)), theme.style(Role::Title))];
     // The table has the time in a step; the launches here are those of the whole runs.
     let by_step = screen.diff.as_ref().is_some_and(|d| d.step_totals.is_some());
@@ -200,7 +201,7 @@ pub fn draw_selected(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &Diff
     draw_lines(frame, inner, figures);
 }
 
-fn selected_lines(app: &App, screen: &DiffScreen, words: Words, columns: usize, theme: &Theme) -> Option<Selected> {
+fn selected_lines(app: &App, screen: &DiffScreen, words: Words, (columns, rows): (usize, usize), theme: &Theme) -> Option<Selected> {
     let row = screen.diff.as_ref().and_then(|d| d.rows.get(screen.selected))?;
     let mut out = Vec::new();
     if row.fate == Fate::Renamed
@@ -247,7 +248,7 @@ fn selected_lines(app: &App, screen: &DiffScreen, words: Words, columns: usize, 
     let sides = [(screen.before, &row.before, words.0), (screen.after, &row.after, words.1)];
     let found = |(index, side, word): (usize, &Option<Side>, &'static str)| Some((word, find_group_row(app, index, &side.as_ref()?.name)?));
     let pair: Vec<_> = sides.into_iter().filter_map(found).collect();
-    let picture = paired_histograms(&pair, wide, theme);
+    let picture = paired_histograms(&pair, wide, if beside { rows } else { rows.saturating_sub(out.len() + 1) }, theme);
     if beside {
         return Some(Selected { figures: out, beside: picture });
     }

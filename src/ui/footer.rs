@@ -5,7 +5,9 @@ use super::text::{fit_placed, part};
 use super::view::View;
 use super::{Role, Theme};
 use crate::app::screens::{Kind, overview};
-use crate::app::{ACTIONS, ActionId, App, KeyScope, Mouse, Open, OverlayKind, OverviewScreen, Report, RerunScreen};
+use crate::app::{
+    ACTIONS, ActionId, App, KeyScope, Mouse, Open, OverlayKind, OverviewScreen, Report, RerunScreen, ResultScreen, ResultView,
+};
 use crate::rerun::Rerun;
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -26,6 +28,18 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
 type Placed = (Option<ActionId>, usize, usize);
 
 /// Builds the footer line, with the position of each action.
+/// Returns true if a result has the view that the action opens. A comparison needs another result.
+fn offers_view(app: &App, screen: &ResultScreen, id: ActionId) -> bool {
+    let results =
+        || app.session.reports.iter().filter_map(|r| r.profile.as_ref()?.metrics.as_ref()).map(|m| m.results.len()).sum::<usize>();
+    match id {
+        ActionId::Roofline => screen.has_view(ResultView::Roofline),
+        ActionId::Source => screen.has_view(ResultView::Source),
+        ActionId::Compare => results() > 1,
+        _ => true,
+    }
+}
+
 fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'static>, Vec<Placed>) {
     let pair = |action: Option<ActionId>, rank: u8, key: String, word: &str| {
         let key = if ascii { crate::config::keys::spell_out_keys(&key) } else { key };
@@ -115,6 +129,10 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                     (ActionId::Open | ActionId::Instructions | ActionId::CodeOrder | ActionId::Copy, KeyScope::Source) => {
                         !matches!(app.top_entry().map(|e| &e.open), Some(Open::Result(s)) if s.source.row_count() == 0)
                     }
+                    (
+                        ActionId::Roofline | ActionId::Source | ActionId::Compare,
+                        KeyScope::Hints | KeyScope::Source | KeyScope::Metrics | KeyScope::Roofline | KeyScope::Compare,
+                    ) => !matches!(app.top_entry().map(|e| &e.open), Some(Open::Result(s)) if !offers_view(app, s, a.id)),
                     (ActionId::MeasureNow, _) => app.report().and_then(|r| r.profile.as_ref()).is_none_or(|p| !p.is_amd()),
                     (ActionId::Narrow, there) => there == KeyScope::Timeline || app.report().is_some_and(|r| r.chosen_window().is_some()),
                     (ActionId::MemorySegments, _) => app.session.size.0 < super::memory::WIDE,
@@ -170,7 +188,7 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                         (ActionId::Open, KeyScope::Source) => "line/SASS",
                         (ActionId::Open, KeyScope::Launches) => "metrics",
                         (ActionId::Open, KeyScope::Overview) => "go there",
-                        (ActionId::Open, KeyScope::Ranges) => "kernels",
+                        (ActionId::Open, KeyScope::Ranges) => "GPU work",
                         (ActionId::WorstStep, KeyScope::Ranks) if shows_collectives => "longest wait",
                         (ActionId::RankCollectives, KeyScope::Ranks) if shows_collectives => "steps",
                         _ => word,

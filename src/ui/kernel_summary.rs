@@ -105,7 +105,7 @@ fn panel_contents(app: &App, report: &Report, columns: usize, ascii: bool, theme
     if let Some(triage) = triage {
         out.push((LIMITS, Vec::new(), finding_lines(triage, app.session.lead(app.session.active).as_ref(), columns, false, theme)));
     }
-    let note = vec![Span::styled("% of peak, longest profiled launch of each", theme.style(Role::Dim))];
+    let note = vec![Span::styled("% of peak, median profiled launch of each", theme.style(Role::Dim))];
     out.push(("Speed of light", note, utilization_lines(app, report, columns, theme)));
     let note = vec![Span::styled("share of kernel time, guessed from the names", theme.style(Role::Dim))];
     out.push(("Kinds of work", note, family_lines(report, columns, ascii, theme)));
@@ -206,11 +206,15 @@ fn diagnosis_lines(report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'
         Line::from(spans)
     };
     let mut out: Vec<Line<'static>> = shares.iter().map(row).collect();
-    let rest = 100.0 - shares.iter().map(|s| s.2).sum::<f64>();
-    if rest >= 0.1 {
-        let mut spans = vec![Span::styled(format!("· {} ", align_left("not profiled", name)), theme.style(Role::Dim))];
-        spans.extend(bar(rest / 100.0, wide, theme.style(Role::BarEmpty), theme));
-        spans.push(Span::styled(align_right(&units::format_percent(rest), 7), theme.style(Role::Dim)));
+    // Kernels that were measured without a diagnosis, and those that were not measured.
+    let told = |row: usize| report.diagnosed.contains_key(&row);
+    let undiagnosed = grouping.rows.iter().enumerate().filter(|(at, _)| !told(*at) && report.best_result(*at).is_some());
+    let undiagnosed: f64 = undiagnosed.map(|(_, row)| row.share_percent).sum();
+    let rest = 100.0 - undiagnosed - shares.iter().map(|s| s.2).sum::<f64>();
+    for (word, share) in [("no diagnosis", undiagnosed), ("not profiled", rest)].into_iter().filter(|r| r.1 >= 0.1) {
+        let mut spans = vec![Span::styled(format!("· {} ", align_left(word, name)), theme.style(Role::Dim))];
+        spans.extend(bar(share / 100.0, wide, theme.style(Role::BarEmpty), theme));
+        spans.push(Span::styled(align_right(&units::format_percent(share), 7), theme.style(Role::Dim)));
         out.push(Line::from(spans));
     }
     out

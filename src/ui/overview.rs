@@ -523,7 +523,7 @@ fn kernel_lines(
     let shown = triage.kernels.len().min(KERNELS);
     let at = selected.saturating_sub(before).min(shown.saturating_sub(1));
     let top = view.scroll_to("overview kernels", at, shown, area.height.into());
-    // First hint on the kernel's longest result, if there is one.
+    // First hint on the result that stands for the kernel, if there is one.
     let hint = |name: &str| {
         let row = report.groups.grouping.as_ref()?.rows.iter().position(|r| r.name == name)?;
         report.diagnosed.get(&row).map(|h| h.id.id())
@@ -546,6 +546,8 @@ fn kernel_lines(
     let fits = |c: &(usize, usize, usize, usize)| room + BAR >= least(c.0) + c.0 + c.1 + c.2 + c.3;
     let (bars, counts, times, hints) = columns.into_iter().find(fits).unwrap_or((BAR, 0, 0, 0));
     let name = (room + BAR).saturating_sub(bars + counts + times + hints);
+    let names: Vec<String> = listed().map(|(_, k)| escape_unsafe(&readable_name(k)).into_owned()).collect();
+    let labels = labels::fit_labels(&names, name);
     for (y, (at, ((_, ns, count), k))) in (0..area.height).zip(listed().enumerate().skip(top)) {
         let percent = units::format_percent(*ns as f64 / total.max(1) as f64 * 100.0);
         let number = format!("×{}", units::format_grouped(*count));
@@ -557,7 +559,7 @@ fn kernel_lines(
         };
         let mut spans = vec![
             Span::raw("  "),
-            Span::styled(align_left(&labels::cut_label(&escape_unsafe(&readable_name(k)), name), name), theme.style(text)),
+            Span::styled(align_left(labels.get(at).map_or("", String::as_str), name), theme.style(text)),
             Span::raw(" "),
         ];
         if bars > 0 {
@@ -594,8 +596,12 @@ fn next(app: &App, screen: &OverviewScreen) -> Option<String> {
         }
         overview::OverviewRow::Finding(f) => {
             let action = f.actions.first().map_or("", |a| a.trim_end_matches('.'));
+            // The key goes to the longest occurrence, which is not always where most of the time is.
+            let shown = f.places.iter().find(|p| p.kind == PlaceKind::Window);
+            let is_there =
+                |p: &crate::analysis::triage::Place| shown.is_none_or(|w| (p.end.min(w.end) - p.start.max(w.start)) * 2 >= w.end - w.start);
             let name = |kinds: &[PlaceKind]| {
-                let place = f.places.iter().find(|p| kinds.contains(&p.kind))?;
+                let place = f.places.iter().find(|p| kinds.contains(&p.kind) && is_there(p))?;
                 Some(labels::cut_label(&escape_unsafe(&place.name), 32))
             };
             let to = if overview::opens_timeline(app.report()?, f) {

@@ -160,7 +160,7 @@ fn project_bins(stats: &Stats, (low, high): (f64, f64), columns: usize) -> Vec<u
 }
 
 /// Histograms of the same kernel in two runs on one axis, each with its label and median.
-pub fn paired_histograms(pair: &[(&str, &GroupRow)], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+pub fn paired_histograms(pair: &[(&str, &GroupRow)], columns: usize, room: usize, theme: &Theme) -> Vec<Line<'static>> {
     let drawn: Vec<_> = pair.iter().filter(|(_, g)| g.stats.histogram.is_some() && g.stats.count > 0).collect();
     let low = drawn.iter().map(|(_, g)| g.stats.min.max(1)).min().unwrap_or(1);
     let high = drawn.iter().map(|(_, g)| g.stats.max.max(1)).max().unwrap_or(1);
@@ -168,12 +168,14 @@ pub fn paired_histograms(pair: &[(&str, &GroupRow)], columns: usize, theme: &The
         return Vec::new();
     }
     let mut out = Vec::new();
+    // The axis is needed to read the charts, so these become lower first.
+    let tall = (room.saturating_sub(1) / drawn.len()).saturating_sub(1).clamp(1, ROWS);
     for (word, group) in drawn {
         let median = group.stats.median.map_or_else(String::new, |m| format!(", median {}", Nanos::format_ns(m)));
         let counted = format!("{}{median}", units::format_count(group.stats.count, "launch"));
         out.push(heading_line(word, &counted, columns, theme));
         let bins = project_bins(&group.stats, (low as f64, high as f64), columns);
-        out.extend(chart::histogram_lines(&bins, columns, ROWS).into_iter().map(|l| Line::styled(l, theme.style(Role::Bar))));
+        out.extend(chart::histogram_lines(&bins, columns, tall).into_iter().map(|l| Line::styled(l, theme.style(Role::Bar))));
     }
     out.push(axis_labels(&Nanos(low).to_string(), "durations, log scale", &Nanos(high).to_string(), columns, theme));
     out

@@ -1,4 +1,4 @@
-//! Panels below a short tree of ranges: the kernels launched inside the selected range with their kinds, its figures, and
+//! Panels below a short tree of ranges: the work launched inside the selected range with their kinds, its figures, and
 //! its time on the host.
 
 use super::panel::{Panel, draw_lines, split_top};
@@ -15,7 +15,7 @@ use crate::analysis::table::{Outputs, columns_of};
 use crate::analysis::triage::TimeCategory;
 use crate::app::{App, RangesScreen};
 use crate::model::text::escape_unsafe;
-use crate::model::{Nanos, Profile, units};
+use crate::model::{Bytes, Nanos, Profile, units};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -46,13 +46,14 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, on: (&App, bool), screen: &Ranges
     } else {
         [area, Rect::default()]
     };
-    draw_left(frame, left, on, screen, row, theme);
+    // With room for explanations, the time on the host is on the right side.
+    let host_left = right.width <= FIGURES.0;
+    draw_left(frame, left, on, screen, (row, host_left), theme);
     if right.width > 0 {
         let lines = figure_lines(right, row, theme);
         let wanted = panel_rows(lines.len());
         let mut rest = right;
-        let place =
-            if wanted + HOST <= rest.height && right.width > FIGURES.0 { split_top(&mut rest, wanted) } else { std::mem::take(&mut rest) };
+        let place = if wanted + HOST <= rest.height && !host_left { split_top(&mut rest, wanted) } else { std::mem::take(&mut rest) };
         let inner = Panel::new(vec![Span::styled("Figures", theme.style(Role::Title))]).draw(frame, place, true, theme);
         draw_lines(frame, inner, lines);
         if rest.height > 0 {
@@ -66,32 +67,46 @@ fn panel_rows(lines: usize) -> u16 {
     u16::try_from(lines + 2).unwrap_or(u16::MAX)
 }
 
-/// The kernels, and below a short list their kinds.
-fn draw_left(frame: &mut Frame<'_>, area: Rect, (app, ascii): (&App, bool), screen: &RangesScreen, row: &RangeRow<'_>, theme: &Theme) {
+/// The work, and below a short list the kinds of its kernels, the steps of the run, or the range's time on the host.
+fn draw_left(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    (app, ascii): (&App, bool),
+    screen: &RangesScreen,
+    (row, with_host): (&RangeRow<'_>, bool),
+    theme: &Theme,
+) {
     let mut rest = area;
     let profile = app.report().and_then(|r| r.profile.as_ref());
-    let kernels = screen.inside.as_ref().filter(|i| i.0 == row.id && !i.1.is_empty()).map(|i| &i.1);
-    if let Some((kernels, profile)) = kernels.zip(profile) {
-        let kinds = kind_lines(kernels, profile, usize::from(area.width.saturating_sub(4)), ascii, theme);
-        let wanted = panel_rows(kernels.len() + 1);
-        if wanted.saturating_add(panel_rows(kinds.len())) <= rest.height {
-            let place = split_top(&mut rest, wanted);
-            draw_kernels(frame, place, (app, ascii), screen, row, theme);
-            let note = vec![Span::styled("share of kernel time, guessed from the names", theme.style(Role::Dim))];
-            let panel = Panel::new(vec![Span::styled("Kinds of work", theme.style(Role::Title))]).note(note);
-            let steps = app.report().and_then(|r| r.whole_triage()).filter(|t| step_chart::is_useful(t));
-            let tall = panel_rows(kinds.len());
-            let with_steps = steps.filter(|_| tall.saturating_add(step_chart::LEAST) <= rest.height);
-            let place = if with_steps.is_some() { split_top(&mut rest, tall) } else { std::mem::take(&mut rest) };
-            let inner = panel.draw(frame, place, true, theme);
-            draw_lines(frame, inner, kinds);
-            if let Some(triage) = with_steps {
-                step_chart::draw(frame, &mut rest, triage, " of the run", theme);
-            }
-            return;
-        }
+    let work = screen.inside.as_ref().filter(|i| i.0 == row.id).map(|i| &i.1);
+    let Some((work, profile)) = work.zip(profile) else {
+        return draw_work(frame, rest, (app, ascii), screen, row, theme);
+    };
+    let kinds = kind_lines(&work.kernels, profile, usize::from(area.width.saturating_sub(4)), ascii, theme);
+    let tall = if kinds.is_empty() { 0 } else { panel_rows(kinds.len()) };
+    let steps = app.report().and_then(|r| r.whole_triage()).filter(|t| !kinds.is_empty() && step_chart::is_useful(t));
+    let wanted = panel_rows((work.kernels.len() + work.copies.len()).max(1) + usize::from(!work.is_empty()));
+    // Without anything to draw below, a short list keeps the whole panel.
+    let least = if tall > 0 { tall } else { HOST };
+    if wanted.saturating_add(least) > rest.height || tall == 0 && !with_host {
+        return draw_work(frame, rest, (app, ascii), screen, row, theme);
     }
-    draw_kernels(frame, rest, (app, ascii), screen, row, theme);
+    let place = split_top(&mut rest, wanted);
+    draw_work(frame, place, (app, ascii), screen, row, theme);
+    let room = rest.height - tall;
+    let (with_steps, with_host) = (steps.filter(|_| step_chart::LEAST <= room), with_host && HOST <= room);
+    if tall > 0 {
+        let place = if with_steps.is_some() || with_host { split_top(&mut rest, tall) } else { std::mem::take(&mut rest) };
+        let note = vec![Span::styled("share of kernel time, guessed from the names", theme.style(Role::Dim))];
+        let panel = Panel::new(vec![Span::styled("Kinds of work", theme.style(Role::Title))]).note(note);
+        let inner = panel.draw(frame, place, true, theme);
+        draw_lines(frame, inner, kinds);
+    }
+    if let Some(triage) = with_steps {
+        step_chart::draw(frame, &mut rest, triage, " of the run", theme);
+    } else if with_host {
+        draw_host_time(frame, rest, row, theme);
+    }
 }
 
 /// Kernel time by family, longest first.
@@ -173,40 +188,55 @@ fn panel_title(word: &str, row: &RangeRow<'_>, columns: usize, theme: &Theme) ->
     vec![Span::styled(format!("{word} "), theme.style(Role::Title)), Span::styled(name, theme.style(Role::Text))]
 }
 
-fn draw_kernels(frame: &mut Frame<'_>, area: Rect, (app, ascii): (&App, bool), screen: &RangesScreen, row: &RangeRow<'_>, theme: &Theme) {
-    let inner = Panel::new(panel_title("Kernels inside", row, area.width.into(), theme)).draw(frame, area, true, theme);
+/// A row of the table of work: its label, time in ns, count, and color.
+type WorkRow = (Vec<Span<'static>>, i64, u64, TimeCategory);
+
+/// The kernels and copies, longest first.
+fn draw_work(frame: &mut Frame<'_>, area: Rect, (app, ascii): (&App, bool), screen: &RangesScreen, row: &RangeRow<'_>, theme: &Theme) {
+    let inner = Panel::new(panel_title("GPU work inside", row, area.width.into(), theme)).draw(frame, area, true, theme);
     let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Text));
-    let kernels = screen.inside.as_ref().filter(|i| i.0 == row.id).map(|i| &i.1);
+    let work = screen.inside.as_ref().filter(|i| i.0 == row.id).map(|i| &i.1);
     let profile = app.report().and_then(|r| r.profile.as_ref());
-    let (Some(kernels), Some(profile)) = (kernels, profile) else {
+    let (Some(work), Some(profile)) = (work, profile) else {
         draw_lines(frame, inner, vec![Line::styled("…", dim)]);
         return;
     };
-    if kernels.is_empty() {
-        draw_lines(frame, inner, vec![Line::styled("no kernel was launched in this range", dim)]);
+    if work.is_empty() {
+        draw_lines(frame, inner, vec![Line::styled("nothing was launched in this range", dim)]);
         return;
     }
     let columns = usize::from(inner.width);
     let name = columns.saturating_sub(BAR + 7 + TOTAL + COUNT + MEAN + 5).max(12);
-    let all: i64 = kernels.iter().map(|k| k.1).fold(0, i64::saturating_add);
-    let longest = kernels.first().map_or(1, |k| k.1).max(1);
+    let kernels = work.kernels.iter().map(|&(kernel, ns, count)| {
+        let label = kernel_label(profile.kernels.get(kernel.0 as usize), name, ascii, theme).to_vec();
+        (label, ns, count, TimeCategory::Kernels)
+    });
+    let copies = work.copies.iter().map(|c| {
+        let bytes = c.bytes.filter(|b| *b > 0).map(|b| format!("  {}", Bytes(b))).unwrap_or_default();
+        let label = vec![Span::styled(align_left(&cut_end(&format!(" {}{bytes}", c.label()), name), name), text)];
+        (label, c.ns, c.count, TimeCategory::Copies)
+    });
+    let mut rows: Vec<WorkRow> = kernels.chain(copies).collect();
+    rows.sort_by_key(|r| std::cmp::Reverse(r.1));
+    let all: i64 = rows.iter().map(|r| r.1).fold(0, i64::saturating_add);
+    let longest = rows.first().map_or(1, |r| r.1).max(1);
     let room = usize::from(inner.height).saturating_sub(1);
     let head = format!(
         "{} {} {} {} {}",
-        align_left("kernel", name),
+        align_left(if work.copies.is_empty() { "kernel" } else { "kernel or copy" }, name),
         align_right("share", BAR + 7),
         align_right("total", TOTAL),
         align_right("count", COUNT),
         align_right("avg", MEAN)
     );
     let mut lines = vec![Line::styled(head, theme.style(Role::Head))];
-    // The last line shows how many kernels are not listed.
-    let listed = if kernels.len() > room { room.saturating_sub(1) } else { kernels.len() };
-    for &(kernel, ns, count) in kernels.iter().take(listed) {
-        let of = profile.kernels.get(kernel.0 as usize);
-        let mut spans = kernel_label(of, name, ascii, theme).to_vec();
+    // The last line shows how many are not listed.
+    let listed = if rows.len() > room { room.saturating_sub(1) } else { rows.len() };
+    let hidden = rows.len() - listed;
+    for (label, ns, count, category) in rows.into_iter().take(listed) {
+        let mut spans = label;
         spans.push(Span::raw(" "));
-        spans.extend(bar(ns as f64 / longest as f64, BAR, theme.style(Role::Part(TimeCategory::Kernels)), theme));
+        spans.extend(bar(ns as f64 / longest as f64, BAR, theme.style(Role::Part(category)), theme));
         let share = units::format_percent(ns as f64 / all.max(1) as f64 * 100.0);
         let count_text = units::format_grouped(count);
         spans.push(Span::styled(align_right(&share, 7), theme.style(Role::Title)));
@@ -215,8 +245,8 @@ fn draw_kernels(frame: &mut Frame<'_>, area: Rect, (app, ascii): (&App, bool), s
         spans.push(Span::styled(format!(" {}", align_right(&Nanos::format_ns(ns as f64 / count.max(1) as f64), MEAN)), text));
         lines.push(Line::from(spans));
     }
-    if kernels.len() > listed {
-        lines.push(Line::styled(format!("and {} more", kernels.len() - listed), dim));
+    if hidden > 0 {
+        lines.push(Line::styled(format!("and {hidden} more"), dim));
     }
     draw_lines(frame, inner, lines);
 }

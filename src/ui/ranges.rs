@@ -141,14 +141,14 @@ fn control_line(app: &App, screen: &RangesScreen, theme: &Theme, columns: usize)
             parts.push(part(1, vec![Span::styled(text, theme.style(role))]));
         }
     }
-    if let (Some((id, _)), Some((of, kernels))) = (screen.selected_node(), &screen.inside)
+    if let (Some((id, _)), Some((of, work))) = (screen.selected_node(), &screen.inside)
         && *of == id
-        && let Some(first) = kernels.first()
+        && let Some(first) = work.kernels.first()
         && let Some(k) = app.report().and_then(|r| r.profile.as_ref()).and_then(|p| p.kernels.get(first.0.0 as usize))
     {
         let text = format!(
             "inside: {}, most of it {}",
-            units::format_count(kernels.len(), "kernel"),
+            units::format_count(work.kernels.len(), "kernel"),
             cut_end(&escape_unsafe(&readable_name(k)), (columns / 3).max(40))
         );
         parts.push(part(4, vec![Span::styled(text, dim)]));
@@ -179,7 +179,13 @@ fn next(app: &App, screen: &RangesScreen) -> Option<String> {
     let key = |id| app.session.key_link(id);
     let (open, rerun) = (key(ActionId::Open), key(ActionId::Rerun));
     let who = origin_word(node.origin);
-    if node.kernels + node.collectives == 0 {
+    if let Some(copies) = screen.only_copies() {
+        let count: u64 = copies.iter().map(|c| c.count).sum();
+        let what = format!("no kernel is launched in this range, but {}", units::format_count(count, "memory operation"));
+        let opens = if copies.len() == 1 { "shows the longest on the timeline" } else { "lists them" };
+        return Some(format!("{open} {opens}; {what}: the GPU works {} on them", Nanos(node.busy)));
+    }
+    if node.kernels + node.collectives + node.copies == 0 {
         let idle = if node.idle > 0 { format!(", and the GPU was idle for {} of it", Nanos(node.idle)) } else { String::new() };
         return Some(format!("{} folds and unfolds; nothing was launched in this range ({who}){idle}", key(ActionId::Fold)));
     }
@@ -210,5 +216,5 @@ fn next(app: &App, screen: &RangesScreen) -> Option<String> {
         };
         format!("{kernels}{copies} launched here: the GPU works {} on them", Nanos(node.busy))
     };
-    Some(format!("{open} lists its kernels, {rerun} profiles the longest of them again inside this range; {what}"))
+    Some(format!("{open} lists its work, {rerun} profiles the longest of them again inside this range; {what}"))
 }

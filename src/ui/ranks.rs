@@ -181,12 +181,6 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, screen: &RanksScreen, ranks: &Ra
         title.push(' ');
     }
     title.push(' ');
-    let words = "delays others, by step";
-    match at {
-        Some(at) => title.extend([&" ".repeat(at * cell), "▼"]),
-        None => title.push_str(&cut_end(words, heat)),
-    }
-    table::draw_heads(frame, heads, vec![Head::label_only(title)], view, theme);
     // The shades are relative to the worst step of all ranks.
     let late = |row: usize, c: usize| {
         let cells = step_bucket(c, shown, ranks.steps.len());
@@ -203,9 +197,19 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, screen: &RanksScreen, ranks: &Ra
     };
     let most = (0..ranks.job.ranks.len()).flat_map(|r| (0..shown).map(move |c| (r, c))).map(|(r, c)| late(r, c)).fold(0.0, f64::max);
     let usual = ranks.job.ranks.iter().filter_map(|m| m.step).max().unwrap_or(0) as f64;
-    // The scale covers at least 2 % of a step, so that smaller delays get light shades.
-    let scale = most.max(usual * 0.02).max(1.0);
+    // The scale covers at least a tenth of a step, so that smaller delays get light shades.
+    let scale = most.max(usual * 0.1).max(1.0);
     let ascii = view.ascii;
+    match at {
+        Some(at) => title.extend([&" ".repeat(at * cell), "▼"]),
+        None => {
+            let full = if ascii { PLAIN[4] } else { SHADES[4] };
+            let words = [format!("delays others, by step ({full} {})", format_ns(scale as i64)), "delays others, by step".to_owned()];
+            let fitting = words.iter().find(|w| display_width(w) <= heat).unwrap_or(&words[1]);
+            title.push_str(&cut_end(fitting, heat));
+        }
+    }
+    table::draw_heads(frame, heads, vec![Head::label_only(title)], view, theme);
     let of = Rows { list: "ranks", count: ranks.job.ranks.len(), selected: screen.selected };
     table::draw_rows(frame, rows, of, view, theme, |row, _| {
         let Some(member) = ranks.job.ranks.get(row) else { return Vec::new() };
@@ -251,9 +255,13 @@ fn draw_below(frame: &mut Frame<'_>, area: Rect, app: &App, (screen, ranks): (&R
         let mut lines = legend_of(screen, ranks, usize::from(inner.width), theme);
         let (times, facts) = selected_lines(screen, ranks, usize::from(inner.width), theme);
         lines.extend(times);
-        let between = job_lines(ranks, usize::from(inner.width), theme);
-        // The advice comes before the facts about the rank's GPU.
+        let (mut between, table) = job_lines(ranks, usize::from(inner.width), theme);
+        // The advice comes before the facts about the rank's GPU, and a table needs its first row.
         let room = usize::from(inner.height);
+        let least = if ranks.job.links.is_empty() { 1 } else { 3 };
+        if lines.len() + 1 + between.len() + least <= room {
+            between.extend(table);
+        }
         let (before, after) = if lines.len() + facts.len() + 1 + between.len() <= room { (facts, Vec::new()) } else { (Vec::new(), facts) };
         lines.extend(before);
         if lines.len() + 2 < room {
@@ -269,7 +277,8 @@ fn draw_below(frame: &mut Frame<'_>, area: Rect, app: &App, (screen, ranks): (&R
     let mut own = legend_of(screen, ranks, width, theme);
     let (times, facts) = selected_lines(screen, ranks, width, theme);
     own.extend(times.into_iter().chain(facts));
-    let between = job_lines(ranks, width, theme);
+    let (mut between, table) = job_lines(ranks, width, theme);
+    between.extend(table);
     let mut rest = area;
     let tall = u16::try_from(own.len().max(between.len()) + 2).unwrap_or(u16::MAX);
     let room = tall.saturating_add(ranks_steps::LEAST) <= area.height;
@@ -335,7 +344,9 @@ fn selected_lines(screen: &RanksScreen, ranks: &Ranks, columns: usize, theme: &T
     let mut facts = Vec::new();
     let mut put = |key: &str, value: &str| facts.extend(pair_lines(key, value, columns, theme));
     let gpu = [digest.host.clone(), digest.device.map(|d| format!("GPU {d}")), digest.device_name.clone()];
-    let gpu: Vec<String> = gpu.into_iter().flatten().collect();
+    let mut gpu: Vec<String> = gpu.into_iter().flatten().collect();
+    // A device without a known name is called by its number.
+    gpu.dedup();
     if !gpu.is_empty() {
         put("ran on", &gpu.join(", "));
     }
@@ -350,14 +361,15 @@ fn selected_lines(screen: &RanksScreen, ranks: &Ranks, columns: usize, theme: &T
     (out, facts)
 }
 
-fn job_lines(ranks: &Ranks, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+/// What holds for the ranks together: the first finding with its remedy, and the tables of collectives and waits.
+fn job_lines(ranks: &Ranks, columns: usize, theme: &Theme) -> (Vec<Line<'static>>, Vec<Line<'static>>) {
     let job = &ranks.job;
-    let mut out = Vec::new();
+    let (mut advice, mut out) = (Vec::new(), Vec::new());
     let (short, role) = job_verdict(job);
     let text = job.findings.first().map_or(short, |f| f.headline.clone());
-    out.extend(wrap_text(&escape_unsafe(&text), columns).into_iter().map(|l| Line::styled(l, theme.style(role))));
+    advice.extend(wrap_text(&escape_unsafe(&text), columns).into_iter().map(|l| Line::styled(l, theme.style(role))));
     for action in job.findings.first().iter().flat_map(|f| f.actions.iter().take(1)) {
-        out.extend(wrap_text(action, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))));
+        advice.extend(wrap_text(action, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))));
     }
     let bus_columns = if job.links.iter().any(|l| l.bus.is_some()) { 12 } else { 0 };
     if !job.links.is_empty() {
@@ -404,7 +416,7 @@ fn job_lines(ranks: &Ranks, columns: usize, theme: &Theme) -> Vec<Line<'static>>
     for remark in remarks {
         out.extend(wrap_text(&escape_unsafe(&remark), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
     }
-    out
+    (advice, out)
 }
 
 /// Suggested next step.

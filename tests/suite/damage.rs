@@ -23,7 +23,7 @@ fn files_that_are_no_reports_get_one_sentence() {
     assert!(sentence(&file("empty.sqlite", b"")).contains("empty"));
     let folder = scratch().join("folder");
     fs::create_dir_all(&folder).unwrap();
-    assert!(sentence(&folder).contains("a directory"));
+    assert!(sentence(&folder).contains("a folder without a report"));
     assert!(sentence(&file("lfs.sqlite", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")).contains("git lfs pull"));
     assert!(sentence(&file("x.ncu-rep", b"NVR\0\x01\x02")).contains("file header"));
     assert!(sentence(&file("stream.qdstrm", b"U3w[END]NVIDIA Nsight Systems Stream 1")).contains("QdstrmImporter"));

@@ -102,7 +102,7 @@ fn a_promise_stands_beside_what_came_of_it() {
         let (avg, total) = (each as f64, each * i64::try_from(count).unwrap());
         Some(Side { name: "rows".to_owned(), count, total, avg, median: Some(avg), collective: false })
     };
-    let gain = Gain { at_most: 0.69, expected: Some((0.40, 0.59)), left: String::new() };
+    let gain = Gain { at_most: 0.69, expected: Some((0.40, 0.59)), ..Gain::default() };
     let promise = Some(Promise { id: Diagnosis::Uncoalesced, gain, size: None, remains: false });
     let row = |after: Option<Side>, p| {
         let each = after.as_ref().and_then(|s| s.median).map(|m| (m - 1_000.0) / 10.0);

@@ -83,7 +83,7 @@ fn a_range_lies_within_its_bound() {
         let profile = read(&root().join(format!("fixtures/hints/{report}.ncu-rep.zst"))).unwrap();
         for s in diagnose_all(&profile) {
             for h in &s.hints {
-                let Gain { at_most, expected, left } = &h.details.gain;
+                let Gain { at_most, expected, left, .. } = &h.details.gain;
                 assert!((0.0..=1.0).contains(at_most) && !left.is_empty(), "{}: {:?}", s.kernel.function(), h.details.gain);
                 if let Some((least, most)) = expected {
                     assert!(0.0 <= *least && least <= most && most <= at_most, "{}: {:?}", s.kernel.function(), h.details.gain);

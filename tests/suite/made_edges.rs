@@ -111,3 +111,27 @@ fn a_gpu_that_is_numbered_otherwise_has_the_name_of_its_kind() {
     assert_eq!(made(&["AMD Instinct MI300X"; 2]), [(9, Some("AMD Instinct MI300X".to_owned()))]);
     assert_eq!(made(&["AMD Instinct MI300X", "AMD Instinct MI210"]), [(9, None)], "either of them");
 }
+
+/// In one gap, the host may compute and then wait: that is one delay, with one length.
+#[test]
+fn a_single_delay_is_a_gap_and_not_a_cause() {
+    let mut trace = TorchTrace::default();
+    let mut start = 100.0;
+    for launch in 0..120_u32 {
+        if launch == 80 {
+            // 30 ms outside of CUDA, then a wait for another thread's event.
+            start += 50_000.0;
+        }
+        let name = ["gather", "scan", "sort"][launch as usize % 3];
+        trace.kernel(name, [132, 1, 1], start - 15.0, start, 90.0);
+        start += 91.0;
+    }
+    let found = triage(&trace.read());
+    let delay = found.findings.iter().find(|f| f.id == Verdict::SingleDelay).unwrap();
+    let places: Vec<_> = delay.places.iter().map(|p| (p.start, p.end)).collect();
+    let mut distinct = places.clone();
+    distinct.dedup();
+    assert_eq!(places, distinct, "each gap is listed once");
+    let idle = delay.evidence.iter().find(|e| e.name == "idle in these gaps").unwrap().value;
+    assert!(delay.headline.contains("50.0 ms") || (idle - 50.0e6).abs() < 1e6, "{} {idle}", delay.headline);
+}

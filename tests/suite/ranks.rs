@@ -648,3 +648,22 @@ fn digests_with_impossible_numbers() {
         warpscope::report::ranks::write_job_json(&mut out, &of).unwrap();
     }
 }
+
+/// With all ranks open, a rank's own finding on collectives says how long it waits for the others, and asks for no more
+/// recordings. Compute of 13% hides little, so that to communicate less comes first on both screens.
+#[test]
+fn open_ranks_answer_what_one_rank_cannot() {
+    let folder = root().join("fixtures/ranks");
+    let files: Vec<PathBuf> = (0..2).map(|r| folder.join(format!("comm_bound_rank{r}.pt.trace.json.gz"))).collect();
+    let mut both = Explorer::open(&files, (120, 40));
+    both.press("O i");
+    let page = both.screen();
+    assert!(page.contains("waiting for other ranks is") && page.contains("bus bandwidth of all_reduce"), "{page}");
+    assert!(!page.contains("--recipe rank") && !page.contains("Compare the ranks"), "{page}");
+    both.press("esc A");
+    let ranks = both.screen();
+    assert!(ranks.contains("Move less") && !ranks.contains("Overlap:"), "{ranks}");
+    let mut one = Explorer::open(&files[..1], (120, 40));
+    one.press("O i");
+    assert!(one.screen().contains("--recipe rank"), "{}", one.screen());
+}

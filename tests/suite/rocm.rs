@@ -7,6 +7,7 @@ use rusqlite::Connection;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use warpscope::analysis::hints::{Diagnosis, Subject};
 use warpscope::app::KeyScope;
 use warpscope::model::{CopyKind, LaunchId, LaunchOrder, MemOpKind, NoteKind, Profile, RangeOrigin, Value, Vendor};
 use warpscope::rerun::{self, OpenedBy, Options, Rerun, Target};
@@ -1016,6 +1017,26 @@ fn thread_trace(folder: &Path) -> PathBuf {
     table(&folder, "snapshots.json", r#"{"/":{"src":{"load.hip":"source_0_load.hip"}}}"#);
     table(&folder, "source_0_load.hip", "a\nb\nload\nread\nadd\nend\n");
     table(&folder, "code.json", code)
+}
+
+/// Waves that are idle where the code enters a cache line wait for the code; idle cycles all over the code have other
+/// reasons.
+#[test]
+fn waves_wait_for_code_at_the_start_of_cache_lines() {
+    for (at_lines, elsewhere, wanted) in [(80, 0, true), (20, 4, false), (0, 5, false)] {
+        let folder = tempfile::tempdir().unwrap();
+        let row = |n: u64| {
+            let (address, idle) = (4_096 + n * 8, if n.is_multiple_of(8) { at_lines } else { elsewhere });
+            format!(r#"["v_add_f32 v{n}, v0, v1",0,{n},"",2,{address},8,8,0,{idle}]"#)
+        };
+        let rows: Vec<String> =
+            std::iter::once(r#"["; straight",0,0,"straight()",2,4096,0,0,0,0]"#.to_owned()).chain((0..160).map(row)).collect();
+        let code = table(folder.path(), "code.json", &format!(r#"{{"code":[{}],"version":"3"}}"#, rows.join(",")));
+        let profile = read(&code).unwrap();
+        let subject = Subject::of_metrics(profile.metrics.as_ref().unwrap(), 0).unwrap();
+        let found = subject.hints.iter().any(|h| h.id == Diagnosis::InstructionCache);
+        assert_eq!(found, wanted, "{at_lines} {elsewhere}: {:?}", subject.hints);
+    }
 }
 
 /// A thread trace is a result: every cycle of the waves, their wait reasons, instructions and lines.

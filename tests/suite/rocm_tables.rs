@@ -2,7 +2,7 @@
 //! AMD's format; with a corpus (`WARPSCOPE_CORPUS`) real ones are compared with each other.
 
 use super::rocm::{corpus, table};
-use super::support::{Explorer, read};
+use super::support::{Explorer, read, unpacked};
 use warpscope::analysis::hints::{Diagnosis, Subject};
 use warpscope::analysis::roofline::{Level, Plot};
 use warpscope::model::{Metrics, NoteKind, ResultKind};
@@ -193,4 +193,61 @@ fn real_tables_agree_with_their_counters() {
         let launches: i64 = (0..8).map(|r| workload.launches.duration(r)).sum();
         assert!((sum(&tables) - launches).abs() <= 8, "{} {launches}", sum(&tables));
     }
+}
+
+const DISPATCH: &str =
+    "Dispatch_ID,GPU_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,Accum_VGPR,SGPR,Wave_Size,Kernel_Name";
+
+/// A folder that is not a report itself stands for the one report in it; of several, one has to be named.
+#[test]
+fn a_folder_stands_for_the_one_report_in_it() {
+    let root = tempfile::tempdir().unwrap();
+    let text =
+        format!("{DISPATCH},SQ_WAVES,Start_Timestamp,End_Timestamp\n0,0,4980736,256,32768,0,96,0,48,64,attend(float*),7,1000,51000\n");
+    let workload = |name: &str| {
+        let inner = root.path().join("workloads").join(name).join("MI300X_A1");
+        std::fs::create_dir_all(&inner).unwrap();
+        table(&inner, "sysinfo.csv", SYSINFO);
+        table(&inner, "pmc_perf.csv", &text);
+    };
+    let all = root.path().join("workloads");
+    workload("one");
+    assert_eq!(read(&all).unwrap().launches.len(), 1);
+    workload("two");
+    // Neither is chosen without a word.
+    let error = read(&all).unwrap_err().to_string();
+    assert!(error.contains("a folder with 2 reports; name one of them, such as") && error.ends_with("workloads/one"), "{error}");
+    assert_eq!(read(&all.join("two")).unwrap().launches.len(), 1);
+    // Single files count like folders, and other files do not count.
+    let files = root.path().join("files");
+    std::fs::create_dir_all(&files).unwrap();
+    table(&files, "sysinfo.csv", SYSINFO);
+    assert!(read(&files).unwrap_err().to_string().contains("a folder without a report"));
+    for (name, others) in [("a", 0), ("b", 1)] {
+        std::fs::copy(unpacked("single"), files.join(name).with_extension("sqlite")).unwrap();
+        let opened = read(&files);
+        assert_eq!(opened.is_ok(), others == 0, "{:?}", opened.err().map(|e| e.to_string()));
+    }
+}
+
+/// After the change, a re-run of a hint measures what the hint is about: the usual counters would not show it. The
+/// launch is the one that was judged.
+#[test]
+fn a_rerun_of_a_hint_collects_its_counters() {
+    let folder = tempfile::tempdir().unwrap();
+    table(folder.path(), "sysinfo.csv", SYSINFO);
+    let counters = "GRBM_GUI_ACTIVE,SQ_LDS_UNALIGNED_STALL,SQ_LDS_ADDR_CONFLICT,SQ_LDS_IDX_ACTIVE,SQ_LDS_BANK_CONFLICT";
+    let mut text = format!("{DISPATCH},{counters},Start_Timestamp,End_Timestamp\n");
+    // The first launch takes longer, as with cold caches.
+    for (at, ns) in [90_000, 50_000, 50_010, 50_020, 50_005].into_iter().enumerate() {
+        let start = 1000 + at * 200_000;
+        text += &format!("{at},0,4980736,256,32768,0,96,0,48,64,attend(float*),800000,18240000,0,21280000,0,{start},{}\n", start + ns);
+    }
+    let mut explorer = Explorer::open(&[table(folder.path(), "pmc_perf.csv", &text)], (120, 40));
+    explorer.press("a");
+    let judged = explorer.screen();
+    assert!(judged.contains("shared-bandwidth-bound") && judged.contains("result 2"), "{judged}");
+    explorer.press("r");
+    let rerun = explorer.screen();
+    assert!(rerun.contains("launch 2") && rerun.contains("SQ_LDS_UNALIGNED_STALL") && !rerun.contains("SQ_THREAD_CYCLES_VALU"), "{rerun}");
 }

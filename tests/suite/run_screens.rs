@@ -182,7 +182,7 @@ fn a_launch_is_run_again_joined_verified_and_explained() {
     // Back on the timeline, then on the hints of the result with the outcome of the comparison.
     assert_eq!(explorer.app.session.active, 0);
     let screen = explorer.screen();
-    assert!(screen.contains(kernel) && screen.contains("shared-bandwidth-bound"), "{screen}");
+    assert!(screen.contains("gemm 192x128 TNT") && screen.contains("shared-bandwidth-bound"), "{screen}");
     assert!(screen.contains("differs: 4 results instead of 1"), "{screen}");
     explorer.press("esc esc");
     assert_eq!(explorer.app.current_scope(), KeyScope::Kernels);
@@ -238,7 +238,7 @@ fn the_library_at_three_sizes_and_empty() {
 fn the_library_says_what_came_of_a_promise() {
     let promise = |at_most: f64, expected| Promise {
         id: Diagnosis::BankConflicts,
-        gain: Gain { at_most, expected: Some(expected), left: String::new() },
+        gain: Gain { at_most, expected: Some(expected), ..Gain::default() },
         size: None,
         remains: false,
     };

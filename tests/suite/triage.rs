@@ -575,9 +575,9 @@ fn a_finding_leads_to_its_place_and_back() {
     e.press("esc V");
     assert!(e.screen().contains("GPU idle") && e.screen().contains("decode#"), "{}", e.screen());
     assert_snapshot!("ranges_120x40", e.screen());
-    // Enter lists the kernels of the call; a second enter shows one of them in the kernel table.
+    // Enter lists the work of the call; a second enter shows one of them in the kernel table.
     e.press("enter");
-    assert!(e.screen().contains("kernels launched inside"), "{}", e.screen());
+    assert!(e.screen().contains("launched inside this range"), "{}", e.screen());
     e.press("enter");
     assert!(e.screen().contains("group kernel"), "{}", e.screen());
     e.press("O K");
@@ -592,7 +592,7 @@ fn the_tree_folds_sorts_filters_and_profiles_again_inside_a_range() {
     e.press("V");
     let rows = |e: &mut Explorer| {
         let screen = e.screen();
-        let table = screen.lines().take_while(|l| !l.contains("Kernels inside"));
+        let table = screen.lines().take_while(|l| !l.contains("GPU work inside"));
         table.filter(|l| l.contains("LLM@") || l.contains("decode#")).count()
     };
     assert_eq!(rows(&mut e), 3);

@@ -37,17 +37,36 @@ pub fn predict_gain(relief: &DemandReduction, case: &Case<'_>) -> Gain {
         let save = |time: f64| (1.0 - time.max(least)).clamp(0.0, at_most);
         (save(worst.max(best)), save(best))
     });
-    Gain { at_most, expected, left }
+    Gain { at_most, expected, left, estimate: describe_estimate(relief, case).unwrap_or_default() }
+}
+
+/// Maximum difference between the best time and the next unit's for that unit to explain the estimate.
+const ALIKE: f64 = 0.02;
+
+/// Names the unit that takes the best time after the change.
+fn describe_estimate(relief: &DemandReduction, case: &Case<'_>) -> Option<String> {
+    let (best, _) = relief.time?;
+    let (unit, share) = units_after(relief, case).max_by(|a, b| a.1.total_cmp(&b.1))?;
+    // Several sectors of a request share one wavefront, so that L1's work may shrink by more than the sectors.
+    let part = relief.remaining_part(unit);
+    let of = if part < 1.0 { format!(", for {} of its work", format_share(part)) } else { String::new() };
+    ((share - best).abs() <= ALIKE).then(|| format!("{} would then take {} of today's time{of}", unit.display_name(), format_share(share)))
 }
 
 /// Time that the next unit needs at its attainable rate, relative to the current time.
 pub fn next(relief: &DemandReduction, case: &Case<'_>) -> f64 {
+    units_after(relief, case).map(|(_, share)| share).fold(overhead_floor(relief, case), f64::max)
+}
+
+/// Times that the units need after the change at their attainable rates, relative to the current time.
+fn units_after(relief: &DemandReduction, case: &Case<'_>) -> impl Iterator<Item = (Unit, f64)> {
     let share = |b: &Busy| {
         let rate = if b.unit == Unit::Dram { attainable_share(case.facts) } else { REACHED };
         b.share * relief.remaining_part(b.unit) / rate
     };
     let counts = |unit: Unit| !(matches!(unit, Unit::Sm | Unit::Memory) || unit == Unit::L2 && Demand::is_stream(case.facts));
-    case.demand.ranked_units().iter().filter(|b| counts(b.unit)).map(share).fold(overhead_floor(relief, case), f64::max)
+    let units: Vec<(Unit, f64)> = case.demand.ranked_units().iter().filter(|b| counts(b.unit)).map(|b| (b.unit, share(b))).collect();
+    units.into_iter()
 }
 
 /// Share of the kernel's time taken by its start and end, which no change removes except fusion with another kernel.

@@ -128,7 +128,7 @@ impl Subject {
         }
         self.not_counted = amd.not_counted().map(amd::not_counted);
         self.reasoning = amd::reasoning_sentences(amd);
-        (self.units, self.waves) = (amd.ranked_units(), amd.waves_spend());
+        (self.units, self.waves) = (amd.shown_units(), amd.waves_spend());
         self.roofs = amd.roofs_known();
         super::context::add_family_advice(&self.kernel, &mut self.hints);
     }
@@ -190,6 +190,7 @@ fn deciding_sections() -> Confirm {
     Confirm {
         sections: DECIDE.to_vec(),
         source: false,
+        trace: false,
         why: "what warps wait for, and how much of the traffic is needed: that tells the causes apart".to_owned(),
     }
 }

@@ -13,14 +13,23 @@ pub const LEAST: f64 = 0.04;
 /// A diagnosis with the kernel's own numbers.
 pub type Hint = Finding<Diagnosis>;
 
-/// Sections to collect, and the question that they answer.
+/// What to collect, and the question that it answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Confirm {
     /// Sections, as arguments to `--section`.
     pub sections: Vec<&'static str>,
     /// True if the CUDA sources are also needed.
     pub source: bool,
+    /// True if only a thread trace of an AMD GPU tells more.
+    pub trace: bool,
     pub why: String,
+}
+
+impl Confirm {
+    /// Returns true if a re-run can tell more.
+    pub fn is_rerun(&self) -> bool {
+        self.trace || !self.sections.is_empty()
+    }
 }
 
 /// Effect of the recommended change.
@@ -68,7 +77,13 @@ impl Hint {
 
     /// Sets the data that would confirm the diagnosis.
     pub fn with_confirmation(mut self, sections: &[&'static str], source: bool, why: &str) -> Self {
-        self.confirm = Confirm { sections: sections.to_vec(), source, why: why.to_owned() };
+        self.confirm = Confirm { sections: sections.to_vec(), source, trace: false, why: why.to_owned() };
+        self
+    }
+
+    /// Sets the question that a thread trace of an AMD GPU would answer.
+    pub fn with_thread_trace(mut self, why: &str) -> Self {
+        self.confirm = Confirm { trace: true, why: format!("a thread trace: {why}"), ..Confirm::default() };
         self
     }
 

@@ -57,7 +57,7 @@ pub fn diagnose(facts: &Facts) -> Vec<Hint> {
         hint.details.gain = after::predict_gain(&hint.details.relief, &case);
         // Without counters, the remaining demand is unknown.
         if case.demand.busiest_unit().is_none() {
-            hint.details.gain = Gain { at_most: hint.stake, expected: None, left: String::new() };
+            hint.details.gain = Gain { at_most: hint.stake, expected: None, ..Gain::default() };
         }
     }
     let mut hints = rank::rank_hints(hints);

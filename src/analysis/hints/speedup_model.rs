@@ -11,6 +11,8 @@ pub struct Gain {
     pub expected: Option<(f64, f64)>,
     /// Description of the limit that remains after the change.
     pub left: String,
+    /// What takes the expected time after the change; empty if there is no estimate, or if it is not about a unit.
+    pub estimate: String,
 }
 
 impl Gain {

@@ -35,6 +35,13 @@ struct Instance {
     counted: bool,
 }
 
+/// Innermost node around each launch and each copy, and the tree's `outside`.
+struct Operations {
+    of_launch: Vec<u32>,
+    of_memop: Vec<u32>,
+    outside: (i64, i64),
+}
+
 struct Builder<'a> {
     profile: &'a Profile,
     window: Option<(i64, i64)>,
@@ -104,9 +111,9 @@ impl RangeTree {
             return None;
         }
         builder.assign_flops();
-        let (of_launch, outside) = builder.assign_operations(cancel)?;
+        let operations = builder.assign_operations(cancel)?;
         builder.add_idle_times();
-        Some(builder.finish_tree(of_launch, outside))
+        Some(builder.finish_tree(operations))
     }
 }
 
@@ -304,11 +311,14 @@ impl<'a> Builder<'a> {
 
     /// Assigns every operation to the innermost range around its call, and adds its time to that range and all ranges
     /// around it.
-    fn assign_operations(&mut self, cancel: &Cancel) -> Option<(Vec<u32>, (i64, i64))> {
+    fn assign_operations(&mut self, cancel: &Cancel) -> Option<Operations> {
         let ops = DeviceOps::from_profile(self.profile);
         let threads: FxHashMap<(u32, u32), usize> = self.profile.ranges.threads.iter().copied().zip(0..).collect();
-        let mut of_launch = vec![NONE; self.profile.launches.len()];
-        let mut outside = (0, 0);
+        let mut out = Operations {
+            of_launch: vec![NONE; self.profile.launches.len()],
+            of_memop: vec![NONE; self.profile.memops.len()],
+            outside: (0, 0),
+        };
         let process = self.process_ranges();
         let has_flops = self.instances.iter().any(|i| i.counted);
         let multiplies: Vec<bool> = if has_flops { self.profile.kernels.iter().map(may_multiply).collect() } else { Vec::new() };
@@ -319,7 +329,7 @@ impl<'a> Builder<'a> {
             if !self.began_inside(op.start) {
                 continue;
             }
-            outside.1 = i64::saturating_add(outside.1, op.end - op.start);
+            out.outside.1 = i64::saturating_add(out.outside.1, op.end - op.start);
             let origin = ops.find_origin(&op);
             let own = origin.and_then(|(pid, tid, time)| self.innermost_range(*threads.get(&(pid, tid))?, time));
             let found = own.or_else(|| {
@@ -330,11 +340,14 @@ impl<'a> Builder<'a> {
                 list[..until].iter().rev().take(64).find(|r| r.1 >= time).map(|r| r.2)
             });
             let Some(mut instance) = found else {
-                outside.0 = i64::saturating_add(outside.0, op.end - op.start);
+                out.outside.0 = i64::saturating_add(out.outside.0, op.end - op.start);
                 continue;
             };
-            if let OperationRow::Launch(row) = op.row {
-                of_launch[row as usize] = self.instances[instance as usize].node;
+            let node = self.instances[instance as usize].node;
+            match op.row {
+                OperationRow::Launch(row) => out.of_launch[row as usize] = node,
+                OperationRow::Mem(row) => out.of_memop[row as usize] = node,
+                OperationRow::Graph(_) => {}
             }
             let length = if has_flops && op.class == Class::Kernel { op.end - op.start } else { 0 };
             let candidate = || match op.row {
@@ -365,7 +378,7 @@ impl<'a> Builder<'a> {
                 instance = parent;
             }
         }
-        Some((of_launch, outside))
+        Some(out)
     }
 
     /// Adds the floating-point work of operators to all enclosing ranges.
@@ -481,7 +494,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Removes nodes without ranges or operations in the window. Nodes always come after their parents.
-    fn prune_nodes(&mut self, of_launch: &mut [u32]) {
+    fn prune_nodes(&mut self, operations: &mut Operations) {
         let mut kept: Vec<bool> = self.nodes.iter().map(|n| n.count > 0 || n.kernels + n.copies + n.collectives > 0).collect();
         for id in (0..self.nodes.len()).rev() {
             if let Some(parent) = self.nodes[id].parent.filter(|_| kept[id]) {
@@ -506,12 +519,12 @@ impl<'a> Builder<'a> {
                 (node.first, node.last) = self.window.unwrap_or_default();
             }
         }
-        for node in of_launch {
+        for node in operations.of_launch.iter_mut().chain(&mut operations.of_memop) {
             *node = number(*node);
         }
     }
 
-    fn finish_tree(mut self, mut of_launch: Vec<u32>, outside: (i64, i64)) -> RangeTree {
+    fn finish_tree(mut self, mut operations: Operations) -> RangeTree {
         for i in &self.instances {
             let node = &mut self.nodes[i.node as usize];
             node.busy += i.busy + i.later;
@@ -521,7 +534,7 @@ impl<'a> Builder<'a> {
             }
         }
         if self.window.is_some() {
-            self.prune_nodes(&mut of_launch);
+            self.prune_nodes(&mut operations);
         }
         let mut roots = Vec::new();
         for id in 0..self.nodes.len() {
@@ -540,6 +553,7 @@ impl<'a> Builder<'a> {
             node.children.sort_by_key(|&c| (weight[c as usize], c));
         }
         roots.sort_by_key(|&c| (weight[c as usize], c));
-        RangeTree { nodes: self.nodes, roots, of_launch: Arc::new(of_launch), outside }
+        let Operations { of_launch, of_memop, outside } = operations;
+        RangeTree { nodes: self.nodes, roots, of_launch: Arc::new(of_launch), of_memop: Arc::new(of_memop), outside }
     }
 }

@@ -4,6 +4,8 @@
 //! pass is placed under its forward operator, matched by sequence number.
 
 mod build;
+mod inside;
 mod node;
 
-pub use node::{KernelTime, Node, RangeTree};
+pub use inside::{CopyTime, KernelTime, WorkInside};
+pub use node::{Node, RangeTree};

@@ -3,7 +3,6 @@
 use crate::analysis::flops::MOST_UNKNOWN;
 use crate::analysis::median_launch::median_launch;
 use crate::model::{KernelId, Profile, RangeKind, RangeOrigin};
-use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// A node: ranges with the same parent whose names differ only in numbers. Times are in ns.
@@ -64,9 +63,6 @@ impl Node {
     }
 }
 
-/// A kernel, its time in ns, and its number of launches.
-pub type KernelTime = (KernelId, i64, u64);
-
 /// All nodes; the roots have no parent.
 #[derive(Clone, Debug, Default)]
 pub struct RangeTree {
@@ -74,6 +70,8 @@ pub struct RangeTree {
     pub roots: Vec<u32>,
     /// Innermost node around each launch; [`NONE`](crate::model::range::NONE) outside of all ranges.
     pub of_launch: Arc<Vec<u32>>,
+    /// The same for each copy.
+    pub of_memop: Arc<Vec<u32>>,
     /// Device time of operations launched outside of all ranges, and of all operations, ns: sums of durations.
     pub outside: (i64, i64),
 }
@@ -100,29 +98,6 @@ impl RangeTree {
             at = n.1.parent;
         }
         out.reverse();
-        out
-    }
-
-    /// Returns the kernels launched inside a node, with their time in ns and number of launches, longest first.
-    pub fn kernels_inside(&self, profile: &Profile, node: u32) -> Vec<KernelTime> {
-        let mut inside = vec![false; self.nodes.len()];
-        let mut stack = vec![node];
-        while let Some(n) = stack.pop() {
-            if let Some(flag) = inside.get_mut(n as usize) {
-                *flag = true;
-                stack.extend(&self.nodes[n as usize].children);
-            }
-        }
-        let mut sums: FxHashMap<KernelId, (i64, u64)> = FxHashMap::default();
-        for (row, node) in self.of_launch.iter().enumerate() {
-            if inside.get(*node as usize).copied().unwrap_or_default() {
-                let sum = sums.entry(profile.launches.kernel(row)).or_default();
-                sum.0 += profile.launches.duration(row);
-                sum.1 += 1;
-            }
-        }
-        let mut out: Vec<KernelTime> = sums.into_iter().map(|(k, (ns, n))| (k, ns, n)).collect();
-        out.sort_by_key(|(kernel, ns, _)| (std::cmp::Reverse(*ns), *kernel));
         out
     }
 

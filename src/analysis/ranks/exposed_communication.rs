@@ -138,9 +138,15 @@ pub fn find_exposed(all: &[Digest], job: &Job) -> Option<Finding> {
     if let Some(link) = longest {
         finding = finding.with_number(&format!("median {}, once all ranks are there", link.kind), link.time as f64, "ns");
     }
-    Some(finding.with_actions(&[
+    let computing = job.ranks.iter().filter(|m| m.judged > 0).map(|m| m.compute as f64 / m.judged as f64).sum::<f64>() / ranks.len() as f64;
+    let mut actions = [
         "Overlap: start each collective as soon as its data are there, on a stream of its own (DDP: smaller buckets, bucket_cap_mb; FSDP: forward_prefetch, limit_all_gathers).",
         "Move less: gradient accumulation, lower precision on the wire, tensor parallelism only within NVLink.",
         "Where the bus bandwidth is far below what the link carries, compare with nccl-tests and look for a link that fell back (nvidia-smi nvlink -s).",
-    ]))
+    ];
+    // Compute can hide at most as much as it takes itself.
+    if computing < exposed {
+        actions.swap(0, 1);
+    }
+    Some(finding.with_actions(&actions))
 }

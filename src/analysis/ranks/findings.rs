@@ -412,6 +412,8 @@ fn straggler_finding(all: &[Digest], job: &Job, (row, late): (usize, i64), cause
         ns: Some(late),
         rank: Some(rank),
     }]);
+    // A report of several ranks has no findings on this one alone.
+    let shared = all.iter().filter(|d| d.file == own.file).count() > 1;
     match why {
         Late::Compute if *does_more => finding.with_actions(&[SAME_WORK]),
         Late::Compute => finding.with_actions(&[
@@ -422,7 +424,11 @@ fn straggler_finding(all: &[Digest], job: &Job, (row, late): (usize, i64), cause
             "Record kernels and the host's calls of all ranks: whether this rank's GPU computes longer or its host launches late cannot be told from collectives alone.",
         ]),
         Late::Host => finding.with_actions(&[
-            "Open this rank's report alone: its first finding says what its host does meanwhile.",
+            if shared {
+                "Look at this rank's threads in the timeline: what its host does before it comes late."
+            } else {
+                "Open this rank's report alone: its first finding says what its host does meanwhile."
+            },
             "Look for what only this rank does (logging, checkpoints, evaluation on rank 0), and for a slower host: CPU binding, memory of another NUMA node, other processes.",
         ]),
     }

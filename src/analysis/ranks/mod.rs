@@ -3,6 +3,7 @@
 
 mod aligned_collectives;
 pub mod clocks;
+mod complete_finding;
 mod exposed_communication;
 mod findings;
 mod job;
@@ -17,6 +18,7 @@ mod summary;
 pub mod waits;
 
 pub use aligned_collectives::{Aligned, Bar, Moment};
+pub use complete_finding::complete_finding;
 pub use findings::OF_JOBS;
 pub use job::build_job;
 pub use job_result::{Job, Late, Link, Member, StepCell, Straggler};

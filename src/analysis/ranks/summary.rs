@@ -4,7 +4,7 @@ use super::marks::Marks;
 use super::nccl;
 use crate::analysis::host_frames::frame_label;
 use crate::analysis::triage::device_ops::{Class, DeviceOp, DeviceOps, OperationRow};
-use crate::analysis::triage::{ENOUGH, JudgedDevice, Triage};
+use crate::analysis::triage::{ENOUGH, JudgedDevice, Triage, Verdict};
 use crate::model::Profile;
 use crate::model::digest::{Collective, CollectiveKind, Digest, HostLine, Kernel, MOST_HOST_LINES, RankFinding, RankStep, duration_bucket};
 use rustc_hash::FxHashMap;
@@ -258,9 +258,12 @@ fn build_digest(
         kinds: kinds.list,
         missing: triage.doubt.iter().chain(&triage.missing).cloned().collect(),
         unrecorded: profile.coverage.describe_losses().filter(|_| profile.coverage.is_inconclusive()),
+        // If a report has several ranks, its findings and lines apply to all of them together; what is missing from it
+        // is missing for each.
         findings: triage
             .findings
             .iter()
+            .filter(|f| !several || f.id == Verdict::ShortCapture)
             .map(|f| RankFinding {
                 id: f.id.id().to_owned(),
                 headline: f.headline.clone(),
@@ -268,7 +271,6 @@ fn build_digest(
                 severity: f.severity.as_str().to_owned(),
             })
             .collect(),
-        // If a report has several ranks, its lines apply to all of them together.
         host_lines: if several { Vec::new() } else { list_host_lines(triage) },
         ..Digest::default()
     };

@@ -70,6 +70,10 @@ pub struct Kernels {
     durations: Vec<i64>,
     /// Start of the call that launched the last graph.
     graph_call: i64,
+    /// Count and host time of the calls that launched graphs, of whose nodes some were recorded, ns.
+    pub graph_calls: (u64, i64),
+    /// Latest start of these calls.
+    latest_graph_call: Option<i64>,
     /// Launches by kernel and configuration.
     pub like: FxHashMap<(u32, u32), Like>,
     pub streams: FxHashMap<(usize, Option<u32>), StreamTime>,
@@ -106,6 +110,13 @@ impl Kernels {
         };
         let launches = &ops.profile().launches;
         let at = row as usize;
+        // Nodes of two launches may alternate on several streams.
+        if launches.graph_node(at).is_some()
+            && let Some((call, cost)) = launches.call(at).filter(|c| self.latest_graph_call.is_none_or(|latest| c.0 > latest))
+        {
+            self.latest_graph_call = Some(call);
+            self.graph_calls = (self.graph_calls.0 + 1, self.graph_calls.1.saturating_add(cost));
+        }
         let kernel = launches.kernel(at).0;
         if ops.collective.get(kernel as usize).copied().unwrap_or_default() {
             self.collectives.0 += 1;

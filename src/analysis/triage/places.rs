@@ -110,6 +110,13 @@ pub fn locate_idle(case: &RunContext<'_>, causes: &[Cause]) -> Where {
     spots
 }
 
+/// Suffix for a headline, ` (name)`: the range or function in which more than half of these pieces lie; empty if there is
+/// none.
+pub fn locate_in_program(case: &RunContext<'_>, pieces: &[Piece]) -> String {
+    let spots = locate_pieces(case, pieces, None);
+    if spots.most.is_some() { spots.main_place_text() } else { String::new() }
+}
+
 /// Inserts the program's sampled lines before the ranges around them.
 fn add_lines(case: &RunContext<'_>, causes: &[Cause], spots: &mut Where) {
     let time = &case.host_time;

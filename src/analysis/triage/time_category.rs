@@ -85,9 +85,13 @@ impl TimeCategory {
         }
     }
 
-    /// Short label that says if nothing runs: `kernels`, `idle: launching`.
+    /// Short label that says what else runs: `kernels`, `collectives alone`, `idle: launching`.
     pub fn labelled(self) -> String {
-        if self.is_idle() { format!("idle: {}", self.short_label()) } else { self.short_label().to_owned() }
+        match self {
+            Self::Kernels => self.short_label().to_owned(),
+            Self::Collectives | Self::Copies => format!("{} alone", self.short_label()),
+            _ => format!("idle: {}", self.short_label()),
+        }
     }
 
     /// Returns true if nothing runs on the device.

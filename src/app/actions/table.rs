@@ -168,7 +168,7 @@ actions! {
     Metrics("metrics",
         &["p"],
         Browse,
-        "ncu's metrics of this launch (of a kernel: its longest profiled launch)",
+        "ncu's metrics of this launch (of a kernel: its median profiled launch)",
         Some((4, "metrics")),
     ),
     Pair("pair", &["P"], Browse, "jump between a result and its launch in the timeline", None),

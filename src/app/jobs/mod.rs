@@ -14,7 +14,7 @@ use crate::analysis::kernel_group_detail::Detail;
 use crate::analysis::launch_list::{JumpTo, LaunchList, ListKey};
 use crate::analysis::memory::HeldMemory;
 use crate::analysis::name_pattern::name_pattern;
-use crate::analysis::range_tree::{KernelTime, RangeTree};
+use crate::analysis::range_tree::{RangeTree, WorkInside};
 use crate::analysis::timeline::{self, Built, Gaps, Matches, Timeline};
 use crate::analysis::triage::{JudgedTime, Scope, Triage, find_idle_times, triage_profile};
 use crate::analysis::what_if_curves::Worths;
@@ -35,7 +35,7 @@ pub enum JobRequest {
     Triage,
     /// Tree of ranges.
     Tree,
-    /// Kernels launched inside a node of the tree.
+    /// Work launched inside a node of the tree.
     Inside {
         /// Id of the screen that receives the result.
         screen: u64,
@@ -249,7 +249,7 @@ pub enum JobResult {
     Tree(Arc<RangeTree>),
     /// Kernels inside a tree node: screen, node, kernels with time and number of launches (longest first), and a
     /// representative launch of the first kernel with the node's enclosing range, if ncu can see that range.
-    Inside(u64, u32, Arc<[KernelTime]>, Option<Typical>),
+    Inside(u64, u32, Arc<WorkInside>, Option<Typical>),
     Timeline(Box<Built>),
     Gaps(Arc<Gaps>),
     Worths(Arc<Worths>),
@@ -397,10 +397,10 @@ pub fn perform_work(work: &Work, cancel: &Cancel) -> Option<JobResult> {
             JobResult::Judged(*screen, *window, found.map(Arc::new))
         }
         JobRequest::Inside { screen, tree, node } => {
-            let kernels = tree.kernels_inside(profile, *node);
-            let launch = kernels.first().and_then(|k| tree.median_launch(profile, *node, k.0));
+            let work = tree.work_inside(profile, *node);
+            let launch = work.kernels.first().and_then(|k| tree.median_launch(profile, *node, k.0));
             let typical = launch.map(|l| (l, enclosing_range(profile, tree, *node, l)));
-            JobResult::Inside(*screen, *node, kernels.into(), typical)
+            JobResult::Inside(*screen, *node, Arc::new(work), typical)
         }
         JobRequest::Paths => JobResult::Paths(Arc::new(Paths::from_profile(profile))),
         JobRequest::Group(by) => JobResult::Group(Arc::new(Grouping::from_parts(profile, *by, paths, work.window, work.parts.clone()))),

@@ -52,6 +52,8 @@ pub enum PickAction {
     Sort(Sort),
     /// Go to a kernel inside a range.
     Kernel(String),
+    /// Go to the longest copy of its kind, by row.
+    Copies(u32),
     Theme(String),
     Copy(CopyWhat),
     /// Go to a launch.

@@ -3,6 +3,7 @@
 pub mod groups;
 pub mod lead;
 pub mod location;
+pub mod measured_group;
 pub mod report;
 mod settings;
 mod time_filter;
@@ -87,6 +88,19 @@ impl Session {
     pub fn are_ranks(&self, a: usize, b: usize) -> bool {
         let matched = self.ranks.as_ref().filter(|r| !r.job.matches.list.is_empty());
         matched.is_some_and(|r| r.reports.contains(&a) && r.reports.contains(&b))
+    }
+
+    /// Completes the ranks' own findings by what all ranks together show. A window that the user chose is not what the
+    /// ranks were judged on, and a report of several ranks has findings on all of them.
+    pub fn complete_findings(&mut self) {
+        let Some(ranks) = self.ranks.clone().filter(|r| r.job.ranks.len() > 1) else { return };
+        for member in &ranks.job.ranks {
+            let Some(&at) = ranks.reports.get(member.digest) else { continue };
+            let alone = ranks.reports.iter().filter(|&&report| report == at).count() == 1;
+            if let Some(report) = self.reports.get_mut(at).filter(|r| alone && r.chosen_window().is_none()) {
+                report.complete_findings(&ranks.job, member);
+            }
+        }
     }
 
     /// Rank that makes the others wait, if a report is one of several ranks.

@@ -1,12 +1,14 @@
 //! One report of the session: loading state and analysis results
 
 use super::groups::Groups;
+use super::measured_group::{self, Best, Measured};
 use super::settings::Settings;
 use crate::analysis::flops::Rate;
 use crate::analysis::hints::{Diagnosis, FirstHint, Severity as HintSeverity};
 use crate::analysis::kernel_group_detail::Detail;
 use crate::analysis::next_step::key_of;
 use crate::analysis::range_tree::RangeTree;
+use crate::analysis::ranks::{Job, Member, complete_finding};
 use crate::analysis::readable::readable_name;
 use crate::analysis::timeline::{Gaps, Timeline, TimelinePart};
 use crate::analysis::triage::{Severity, Triage, Verdict};
@@ -133,10 +135,6 @@ pub(super) struct Known {
     pub(super) tree: Option<Arc<RangeTree>>,
     pub(super) grouping: Option<Arc<Grouping>>,
 }
-
-/// Result of a launch: report, index in the report, and certainty of the match; `None` if the result is in the launch's
-/// own report.
-pub type Best = (usize, usize, Option<Sure>);
 
 impl Report {
     /// Creates a report that has not been read yet.
@@ -301,6 +299,17 @@ impl Report {
                 self.request_work(index, JobRequest::Overview)
             }
         }
+    }
+
+    /// Completes findings on collectives by what the rank's job shows.
+    pub(super) fn complete_findings(&mut self, job: &Job, member: &Member) {
+        let complete = |triage: &mut Arc<Triage>| {
+            for finding in &mut Arc::make_mut(triage).findings {
+                complete_finding(finding, job, member);
+            }
+        };
+        self.triage.iter_mut().flatten().for_each(complete);
+        self.run_triage.iter_mut().for_each(complete);
     }
 
     /// Handles the result of an analysis; returns `None` if the report has changed since the request.
@@ -497,25 +506,15 @@ impl Report {
         let joined = self.joins.iter().flat_map(|(other, j)| {
             j.pairs.iter().map(move |p| (p.launch as usize, verdicts.get(&(Some(*other), p.result)), (*other, p.result, Some(p.sure))))
         });
-        // Longest launch with a result, by row; launches in the window precede all others.
-        let mut longest: HashMap<usize, ((bool, i64), Option<&FirstHint>)> = HashMap::new();
-        let mut of_kernel: HashMap<u32, (i64, Option<&FirstHint>)> = HashMap::new();
-        let mut best: HashMap<usize, ((bool, bool, i64), Best)> = HashMap::new();
+        let mut of_row: HashMap<usize, Vec<Measured<'_>>> = HashMap::new();
+        let mut of_kernel: HashMap<u32, Vec<Measured<'_>>> = HashMap::new();
         for (launch, verdict, result) in own.chain(joined).filter(|(l, ..)| *l < profile.launches.len()) {
-            let duration = profile.launches.duration(launch);
-            let kernel = profile.launches.kernel(launch).0;
-            if of_kernel.get(&kernel).is_none_or(|(d, _)| duration > *d) {
-                of_kernel.insert(kernel, (duration, verdict));
+            let exact = result.2.is_none_or(|s: Sure| s.is_exact());
+            let measured = Measured { launch: u32::try_from(launch).unwrap_or(u32::MAX), verdict, result, exact, inside: inside(launch) };
+            if let Some(row) = row_of(launch) {
+                of_row.entry(row).or_default().push(measured.clone());
             }
-            let Some(row) = row_of(launch) else { continue };
-            let (inside, exact) = (inside(launch), result.2.is_none_or(|s: Sure| s.is_exact()));
-            if longest.get(&row).is_none_or(|(d, _)| (inside, duration) > *d) {
-                longest.insert(row, ((inside, duration), verdict));
-            }
-            let rank = (exact, inside, duration);
-            if best.get(&row).is_none_or(|(r, _)| rank > *r) {
-                best.insert(row, (rank, result));
-            }
+            of_kernel.entry(profile.launches.kernel(launch).0).or_default().push(measured);
         }
         // One severity for all screens: in a run, it depends on what the run would gain.
         let in_run = |kernel: Option<u32>, share: f64, hint: &FirstHint| {
@@ -529,14 +528,19 @@ impl Report {
             };
             FirstHint { severity, ..hint.clone() }
         };
-        let diagnosed = longest.into_iter().filter_map(|(row, (_, v))| {
-            let group = grouping.rows.get(row)?;
-            Some((row, in_run(group.kernel.map(|k| k.0), group.share_percent / 100.0, v?)))
+        let chosen: HashMap<usize, &Measured<'_>> =
+            of_row.iter().filter_map(|(row, all)| Some((*row, measured_group::representative(profile, all)?))).collect();
+        let diagnosed = chosen.iter().filter_map(|(row, measured)| {
+            let group = grouping.rows.get(*row)?;
+            Some((*row, in_run(group.kernel.map(|k| k.0), group.share_percent / 100.0, measured.verdict?)))
         });
-        let hinted = of_kernel.into_iter().filter_map(|(kernel, (_, v))| Some((kernel, in_run(Some(kernel), 1.0, v?))));
+        let hinted = of_kernel.iter().filter_map(|(kernel, all)| {
+            let verdict = measured_group::representative(profile, all)?.verdict?;
+            Some((*kernel, in_run(Some(*kernel), 1.0, verdict)))
+        });
         let (diagnosed, hinted) = (diagnosed.collect(), hinted.collect());
         (self.diagnosed, self.hinted) = (diagnosed, hinted);
-        self.best = best.into_iter().map(|(row, (_, b))| (row, b)).collect();
+        self.best = chosen.into_iter().map(|(row, measured)| (row, measured.result)).collect();
     }
 
     /// Requests the NVTX paths of all launches, once per profile, because a second request would start over.

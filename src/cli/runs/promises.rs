@@ -36,7 +36,7 @@ fn to_promise(of: &Measured) -> Option<Promise> {
     let PredictedGain { id, at_most, expected } = of.hint.as_ref()?;
     // Skip unknown hints from other versions.
     let id = Diagnosis::from_id(id)?;
-    Some(Promise { id, gain: Gain { at_most: *at_most, expected: *expected, left: String::new() }, size: None, remains: false })
+    Some(Promise { id, gain: Gain { at_most: *at_most, expected: *expected, ..Gain::default() }, size: None, remains: false })
 }
 
 /// Returns the gains predicted for a run, and the outcome of the predictions for earlier runs of the program.

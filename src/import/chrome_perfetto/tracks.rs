@@ -1,7 +1,7 @@
 //! Classification by name: finds the GPU streams among the tracks, and the type of each slice.
 //!
 //! Recognized names: `TensorFlow` and JAX (`/device:GPU:0`, `Stream #14(Compute)`; other lanes of that process are
-//! derived from the streams), converters of nsys reports (`Device 0` or `GPU 0`, `Stream 7`; categories `cuda`,
+//! derived from the streams), converters of nsys reports (`Device 0` or `GPU 0`, `Stream 7` or `CUDA API 7`; categories
 //! `gpu_kernel`), rocprofiler-systems (`GPU Kernel Dispatch [0]`, `HIP Activity Stream 1`), rocmProfileData (`GPU2`,
 //! with queues as lanes), Triton's Proton (`GPU Stream 7`), and `warpscope export`.
 
@@ -58,6 +58,11 @@ fn queue_of_rpd(named: &Named) -> Option<(u32, u32)> {
     Some((named.process.strip_prefix("GPU").and_then(number)?, number(&named.track)?))
 }
 
+/// Returns true if the process stands for a device of an nsys report: `Device 0`.
+fn is_device(named: &Named) -> bool {
+    named.process.strip_prefix("Device ").is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
 /// Parses a rocmProfileData operation type (`args.desc`).
 pub fn of_rpd(description: &str) -> Option<EventKind> {
     match description.to_ascii_lowercase().as_str() {
@@ -72,6 +77,10 @@ pub fn of_rpd(description: &str) -> Option<EventKind> {
 pub fn find_stream(named: &Named) -> Option<Stream> {
     if let Some((device, queue)) = queue_of_rpd(named) {
         return Some(Stream { device, number: Some(queue) });
+    }
+    // nsightful names a device's streams like its threads: `Device 0`, `CUDA API 7`.
+    if is_device(named) && named.track.starts_with("CUDA API ") {
+        return Some(Stream { device: find_device(named).unwrap_or(0), number: number_after(&named.track, "api") });
     }
     let gpu =
         has_word(&named.process, &["gpu", "device", "cuda", "ascend hardware", "xpu"]) || has_word(&named.track, &["gpu", "hip activity"]);
@@ -106,8 +115,9 @@ pub fn kind_of(name: &str, category: &str, named: &Named, stream: Option<Stream>
             EventKind::Kernel
         });
     }
-    // JAX's lanes for steps, modules and operators are not GPU work.
-    if has_word(&named.process, &["/device:gpu", "/device:tpu"]) {
+    // JAX's lanes for steps, modules and operators are not GPU work, and neither are the ranges that converters of nsys
+    // reports project onto a device.
+    if has_word(&named.process, &["/device:gpu", "/device:tpu"]) || is_device(named) {
         return None;
     }
     let runtime = ["cuda_runtime", "cuda_driver", "cuda_api", "hip_api", "hip_runtime", "rocm_hip_api", "runtime_api", "driver_api"];
@@ -135,6 +145,9 @@ mod tests {
             ("/device:GPU:1 (NVIDIA H100)", "Stream #14(Compute)", Some((1, Some(14)))),
             ("Device 0", "Stream 7", Some((0, Some(7)))),
             ("GPU 3 · NVIDIA H200", "stream 21", Some((3, Some(21)))),
+            ("Device 1", "CUDA API 7", Some((1, Some(7)))),
+            ("Host 1", "CUDA API 7", None),
+            ("Device 1", "NVTX 9946", None),
             ("app", "GPU Kernel Dispatch [2] Queue 4", Some((2, Some(4)))),
             ("app", "HIP Activity Stream 3", Some((0, Some(3)))),
             ("GPU2", "5", Some((2, Some(5)))),

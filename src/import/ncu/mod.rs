@@ -48,7 +48,7 @@ pub fn read_metrics(path: &Path, job: &Job<'_>, decimal: Option<Decimal>) -> Res
     let is_text = |i: &Input| !i.head.contains(&0);
     let knows = |i: &Input| is_report(i) || is_text(i);
     let refusal = |i: &Input| unsupported::unsupported_error(i, "Nsight Compute reports (.ncu-rep, the output of `ncu`)");
-    let input = Input::open(path, job, Kinds { knows: &knows, salvages: &|_| false, refusal: &refusal })?;
+    let input = Input::open(path, job, Kinds { knows: &knows, salvages: &|_| false, refusal: &refusal, openable: &|_| false })?;
     // Truncated reports can look like text.
     if input.head == b"NVR" {
         return Err(refusal(&input));

@@ -4,6 +4,7 @@ use super::rows::{Dispatch, Rows, Symbol, strip_kd_suffix};
 use crate::model::kernel::function_of;
 use crate::model::{Device, Kernel, Metrics, Profile, ResultMetrics, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// Device and dispatch parameters used by the formulas.
@@ -130,6 +131,24 @@ fn not_counted<'v>(values: &FxHashMap<&'v str, f64>, ran: bool) -> Vec<&'v str> 
     out
 }
 
+/// Returns the counters from which a metric is derived; none for facts about the launch or the GPU.
+pub fn counters_of(metric: &str) -> Vec<String> {
+    let Some((_, _, formula)) = DERIVED.iter().find(|d| d.0 == metric) else { return Vec::new() };
+    let asked = RefCell::new(Vec::new());
+    let _ = formula(
+        &|name| {
+            let mut asked = asked.borrow_mut();
+            if !asked.iter().any(|known| known == name) {
+                asked.push(name.to_owned());
+            }
+            // Formulas skip nothing if every counter has a value.
+            Some(1.0)
+        },
+        Gpu { units: 1.0, dies: 1.0, ns: 1.0 },
+    );
+    asked.into_inner()
+}
+
 /// Returns the metrics that can be derived, except infinite and NaN values (such as those of a kernel without vector
 /// instructions).
 pub fn derive_metrics(counter: &dyn Fn(&str) -> Option<f64>, gpu: Gpu) -> impl Iterator<Item = (&'static str, &'static str, f64)> {
@@ -140,10 +159,16 @@ pub fn derive_metrics(counter: &dyn Fn(&str) -> Option<f64>, gpu: Gpu) -> impl I
     DERIVED.iter().filter_map(one)
 }
 
+/// Counters of bytes in KiB, and the metrics derived from them.
+const TRAFFIC: [(&str, &str); 2] = [("FETCH_SIZE", "L2-Fabric Read BW"), ("WRITE_SIZE", "L2-Fabric Write BW")];
+/// AMD's own metrics that are percentages and not derived here, from `counter_defs.yaml`.
+const PERCENTAGES: [&str; 5] = ["MemUnitBusy", "MemUnitStalled", "WriteUnitStalled", "GPU_UTIL", "ALUStalledByLDS"];
+
 fn counter_unit(counter: &str) -> &'static str {
     // The unit is 1,024 bytes, according to counter_defs.yaml.
     match counter {
         "FETCH_SIZE" | "WRITE_SIZE" => "Kibyte",
+        _ if PERCENTAGES.contains(&counter) => "%",
         _ => DERIVED.iter().find(|d| d.0 == counter).map_or("", |d| d.1),
     }
 }
@@ -243,6 +268,13 @@ pub fn build_metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Ar
             for (name, unit, value) in derive_metrics(&counter, gpu) {
                 values.push((number(name, unit, &mut out), Value::Float(value)));
             }
+        } else if ns > 0 {
+            // These counters have the same unit on every GPU.
+            for (counted, name) in TRAFFIC {
+                if let Some(kib) = counter(counted) {
+                    values.push((number(name, "byte/second", &mut out), Value::Float(kib * 1024.0 / ns as f64 * 1e9)));
+                }
+            }
         }
         for (name, unit, value) in
             dispatch_facts(d, ns).into_iter().chain(device.map(|d| self::agent_facts(d, agent.map_or(0, |a| a.dies))).unwrap_or_default())
@@ -291,6 +323,16 @@ mod tests {
         // A kernel without matrix instructions.
         assert_eq!(of(&[("SQ_WAVES", 16_384.0), ("SQ_WAVE_CYCLES", 7.0), ("SQ_INSTS_MFMA", 0.0)], true), "");
         assert_eq!(of(&[("GRBM_GUI_ACTIVE", 0.0)], true), "GRBM_GUI_ACTIVE");
+    }
+
+    #[test]
+    fn counters_behind_a_metric() {
+        assert_eq!(counters_of("LDS Unaligned Stall"), ["SQ_LDS_UNALIGNED_STALL", "GRBM_GUI_ACTIVE"]);
+        assert_eq!(counters_of("L2-Fabric Read BW"), ["FETCH_SIZE"]);
+        assert_eq!(counters_of("VGPR_Count"), [""; 0], "a fact about the launch");
+        for (name, ..) in DERIVED {
+            assert!(!counters_of(name).is_empty(), "{name}");
+        }
     }
 
     /// A fill kernel with 151 launches on an MI300X, for which rocprof-compute 3.3 printed SALU 2.77 %, VALU 1.15 %,

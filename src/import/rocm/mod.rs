@@ -6,7 +6,7 @@ mod build;
 mod by_id;
 mod columns;
 mod compute;
-mod counters;
+pub mod counters;
 mod csv_set;
 mod dataframes;
 mod json;
@@ -261,10 +261,11 @@ impl Importer for RocprofWorkload {
 
 impl RocprofWorkload {
     /// Returns the path of the counter table in a workload's directory, which also contains files for accumulator
-    /// counters.
+    /// counters; `None` for a folder of several workloads.
     fn counter_table(input: &Input) -> Option<&std::path::Path> {
         let tables = || input.members.iter().filter(|m| workload::is_counter_table(&m.head)).map(|m| m.path.as_path());
-        tables().find(|path| path.file_name().is_some_and(|n| n == "pmc_perf.csv")).or_else(|| tables().next())
+        let merged: Vec<_> = tables().filter(|path| path.file_name().is_some_and(|n| n == "pmc_perf.csv")).collect();
+        if merged.len() > 1 { None } else { merged.first().copied().or_else(|| tables().next()) }
     }
 }
 

@@ -190,6 +190,10 @@ fn build_metrics(rows: &[CodeRow], waves: &[WaveFile], sampled: bool, ns: i64, s
             "byte",
             Some(Value::Integer(saturating_sum(rows.windows(2).map(|w| w[1].address.saturating_sub(w[0].address)).filter(|&n| n <= 64)))),
         );
+        let (instructions, at_lines, idle) = idle_at_lines(rows);
+        put("Executed instructions of the code", "", Some(Value::Integer(instructions)));
+        put("Of them at the start of a cache line", "", Some(Value::Integer(at_lines)));
+        put("Idle at the start of cache lines", "cycle", Some(Value::Integer(idle)));
         put("Waves", "", Some(Value::Integer(waves.len() as u64)));
         put("Wave cycles", "cycle", Some(Value::Integer(saturating_sum(waves.iter().map(|w| w.duration)))));
         for (state, name) in [(1, "Waves idle"), (2, "Waves executing"), (3, "Waves waiting"), (4, "Waves stalled")] {
@@ -200,6 +204,23 @@ fn build_metrics(rows: &[CodeRow], waves: &[WaveFile], sampled: bool, ns: i64, s
     }
     out.results.push(ResultMetrics { kernel, ..ResultMetrics::from_values(values) });
     out
+}
+
+/// Size of a line of the instruction cache on GCN and CDNA GPUs, bytes (AMD's ISA guides); a longer line begins at one of
+/// these, too.
+const LINE: u64 = 64;
+
+/// Counts the executed instructions, and those that begin or enter a line of the instruction cache, with the idle cycles
+/// before the latter: a wave is idle there while the line is fetched.
+fn idle_at_lines(rows: &[CodeRow]) -> (u64, u64, u64) {
+    let executed = |r: &&[CodeRow]| r[0].symbol().is_none() && r[0].cycles[0] > 0;
+    let enters = |r: &&[CodeRow]| {
+        let length = r[1].address.saturating_sub(r[0].address);
+        (1..=LINE).contains(&length) && (r[0].address.is_multiple_of(LINE) || (r[1].address - 1) / LINE != r[0].address / LINE)
+    };
+    let lines = || rows.windows(2).filter(executed).filter(enters);
+    let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+    (count(rows.windows(2).filter(executed).count()), count(lines().count()), saturating_sum(lines().map(|r| r[0].cycles[3])))
 }
 
 /// Sums a number of the instructions by what they wait for, or by their type.

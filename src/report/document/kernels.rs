@@ -3,8 +3,9 @@
 use super::block::{Block, Picture, Table};
 use super::svg::{Svg, WIDTH};
 use crate::analysis::hints::{Severity, Subject, diagnosed_kernel};
-use crate::analysis::labels::cut_end;
+use crate::analysis::labels::cut_label;
 use crate::analysis::median_launch::median_launch;
+use crate::analysis::readable::readable_name;
 use crate::analysis::roofline::{Level, Plot};
 use crate::analysis::{GroupBy, Grouping};
 use crate::model::{Metrics, Nanos, Profile, units};
@@ -33,7 +34,7 @@ pub fn of_launches(profile: &Profile) -> Vec<Block<'static>> {
         let median = r.stats.median.map_or_else(String::new, Nanos::format_ns);
         let count = units::format_grouped(r.stats.count);
         let max = Nanos(r.stats.max).to_string();
-        vec![cut_end(&r.name, NAME), Nanos(r.stats.total).to_string(), units::format_percent(r.share_percent), count, median, max]
+        vec![cut_label(&r.name, NAME), Nanos(r.stats.total).to_string(), units::format_percent(r.share_percent), count, median, max]
     });
     let head = vec![("kernel", false), ("time", true), ("share", true), ("launches", true), ("median", true), ("longest", true)];
     let mut out = vec![
@@ -84,7 +85,13 @@ pub fn verdict_text(profile: &Profile, metrics: &Metrics) -> Option<String> {
     let subjects = measured_subjects(profile, metrics);
     let first = subjects.first()?;
     let hint = first.hints.first()?;
-    Some(format!("{} ({}): {}: {}", cut_end(first.kernel.function(), NAME), Nanos(duration(metrics, first)), hint.id.id(), hint.headline))
+    Some(format!(
+        "{} ({}): {}: {}",
+        cut_label(&readable_name(&first.kernel), NAME),
+        Nanos(duration(metrics, first)),
+        hint.id.id(),
+        hint.headline
+    ))
 }
 
 /// Results of individual kernels, as measured by a profiler.
@@ -96,13 +103,13 @@ pub fn of_results(profile: &Profile, metrics: &Arc<Metrics>, timeline: Option<&P
     let rows = subjects.iter().map(|s| {
         let first = s.hints.first().map_or_else(|| no_hints_reason(s), |h| h.id.id().to_owned());
         let gain = s.hints.first().filter(|h| h.severity > Severity::Healthy).map_or_else(String::new, |h| h.details.gain.to_text());
-        vec![s.launch.to_string(), cut_end(s.kernel.function(), NAME), Nanos(duration(s)).to_string(), first, gain]
+        vec![s.launch.to_string(), cut_label(&readable_name(&s.kernel), NAME), Nanos(duration(s)).to_string(), first, gain]
     });
     let head = vec![("result", true), ("kernel", false), ("duration", true), ("what limits it", false), ("saves", true)];
     out.push(Block::Table(Table { head, rows: rows.take(KERNELS * 2).collect() }));
     out.extend(subjects.first().and_then(|s| roofline_picture(metrics, s.result?)).map(Block::Picture));
     for subject in subjects.iter().take(RESULTS) {
-        out.push(Block::Heading(4, format!("{} (result {})", cut_end(subject.kernel.function(), NAME), subject.launch)));
+        out.push(Block::Heading(4, format!("{} (result {})", cut_label(&readable_name(&subject.kernel), NAME), subject.launch)));
         if subject.hints.is_empty() {
             out.push(Block::Text(no_hints_reason(subject)));
         }

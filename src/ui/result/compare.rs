@@ -17,6 +17,7 @@ use crate::analysis::hints::stalls::Stalls;
 use crate::analysis::hints::unit_throughput::Busy;
 use crate::analysis::hints::{Hint, Severity, Subject};
 use crate::analysis::labels::{cut_end, cut_pair, display_width};
+use crate::analysis::readable::readable_name;
 use crate::app::{ActionId, App, ResultScreen};
 use crate::model::config::format_dim3;
 use crate::model::text::escape_unsafe;
@@ -77,7 +78,7 @@ impl Side<'_> {
     }
 
     fn kernel_name(&self) -> String {
-        escape_unsafe(self.result.kernel.function()).into_owned()
+        escape_unsafe(&readable_name(&self.result.kernel)).into_owned()
     }
 
     fn first_hint(&self) -> Option<&Hint> {

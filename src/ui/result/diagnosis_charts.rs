@@ -15,9 +15,9 @@ use crate::analysis::labels::{cut_end, display_width};
 use crate::analysis::memory_chart::Flow;
 use crate::analysis::metric::Lookup;
 use crate::app::{ActionId, App, ResultScreen};
-use crate::model::Nanos;
 use crate::model::text::escape_unsafe;
 use crate::model::units;
+use crate::model::{Metrics, Nanos};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -187,6 +187,26 @@ fn draw_verdict(frame: &mut Frame<'_>, area: Rect, (app, screen): (&App, &Result
 }
 
 /// Draws the utilization of each unit, busiest first.
+/// Says which counters would show how busy the units are, without those that the report has.
+fn missing_counters(metrics: &Metrics, result: usize) -> String {
+    let Some(result) = metrics.results.get(result) else { return String::new() };
+    let lookup = Lookup::new(metrics, result);
+    let has = |name: &str| lookup.value(name).is_some();
+    let cycles: Vec<&str> =
+        ["SQ_ACTIVE_INST_VALU", "SQ_VALU_MFMA_BUSY_CYCLES", "SQ_LDS_IDX_ACTIVE"].into_iter().filter(|n| !has(n)).collect();
+    let mut groups = Vec::new();
+    if !cycles.is_empty() || !has("GRBM_GUI_ACTIVE") {
+        groups.push(if cycles.is_empty() { "GRBM_GUI_ACTIVE".to_owned() } else { format!("GRBM_GUI_ACTIVE with {}", cycles.join(", ")) });
+    }
+    groups.extend(["FETCH_SIZE", "WRITE_SIZE"].into_iter().filter(|n| !has(n)).map(str::to_owned));
+    let peaks = if has("FETCH_SIZE") || has("WRITE_SIZE") {
+        " The report does not say which GPU this is, so the peak of its memory is not known."
+    } else {
+        ""
+    };
+    if groups.is_empty() { peaks.trim_start().to_owned() } else { format!("Not in this report: {}.{peaks}", groups.join("; ")) }
+}
+
 fn draw_units(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, case: &Case<'_>, theme: &Theme) {
     let mut ranked: Vec<Busy> = case.demand.ranked_units();
     // The rules ignore L2 for a plain stream from device memory, of which it counts both directions; the chart includes
@@ -204,7 +224,7 @@ fn draw_units(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScree
     };
     if ranked.is_empty() {
         let text = if amd {
-            "Not in this report: counters are GRBM_GUI_ACTIVE with SQ_ACTIVE_INST_VALU, SQ_VALU_MFMA_BUSY_CYCLES and SQ_LDS_IDX_ACTIVE; FETCH_SIZE; WRITE_SIZE.".to_owned()
+            missing_counters(&screen.metrics, screen.result)
         } else {
             format!("Not collected: {} collects SpeedOfLight.", app.session.key_label(ActionId::Rerun))
         };

@@ -31,11 +31,13 @@ pub fn step_line(app: &App, screen: &ResultScreen, columns: usize, theme: &Theme
     let steps = path::workflow_steps(&screen.subject, compared, app.session.reports.len() > 1);
     let mut spans = Vec::new();
     let mut used = 0;
-    for PathStep { word, done, now } in steps {
+    for PathStep { word, done, skipped, now } in steps {
         let (mark, role) = if done {
             ("✓", Role::Good)
         } else if now {
             ("▸", Role::Next)
+        } else if skipped {
+            ("–", Role::Faint)
         } else {
             ("○", Role::Faint)
         };
@@ -156,7 +158,9 @@ impl Draw<'_> {
                 }
                 // The gain in the heading is this bound, or an estimate that ends at it: add only the reason for it. Any
                 // other bound, and the basis of the stake, would be a second figure for the same gain.
-                if hint.details.gain.ends_at_bound() { self.labelled_lines("since", hint.limit_text(), Role::Dim) } else { Vec::new() }
+                let gain = &hint.details.gain;
+                let since = if gain.ends_at_bound() { hint.limit_text() } else { gain.estimate.as_str() };
+                if since.is_empty() { Vec::new() } else { self.labelled_lines("since", since, Role::Dim) }
             }
             Row::Evidence(i, e) => {
                 self.find_hint(*i).and_then(|h| h.evidence.get(*e)).map(|e| vec![self.evidence_line(e)]).unwrap_or_default()
@@ -176,6 +180,10 @@ impl Draw<'_> {
                 let Some(confirm) = self.find_hint(*i).map(|h| &h.confirm) else { return Vec::new() };
                 if self.lines_here(&confirm.sections) {
                     return self.labelled_lines("confirm", &format!("{} shows {}", self.source, confirm.why), Role::Next);
+                }
+                if confirm.trace {
+                    let text = format!("{} takes {}", self.rerun, confirm.why);
+                    return self.labelled_lines("confirm", &text, Role::Next);
                 }
                 if confirm.sections.is_empty() {
                     return self.labelled_lines("confirm", &confirm.why, Role::Next);

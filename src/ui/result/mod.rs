@@ -20,6 +20,7 @@ use crate::analysis::hints::Hint;
 use crate::analysis::hints::limits::AT_LIMIT;
 use crate::analysis::labels::cut_middle;
 use crate::analysis::metric::Lookup;
+use crate::analysis::readable::readable_name;
 use crate::analysis::worth::Worth;
 use crate::app::overlay::FilterInput;
 use crate::app::{App, LaunchesScreen, ResultScreen, ResultView};
@@ -115,7 +116,7 @@ fn heading_line(app: &App, screen: &ResultScreen, theme: &Theme, columns: usize)
         tail.push(part(4, vec![Span::styled("of another launch", theme.style(Role::Warn))]));
     }
     let tail = fit_parts(tail, &Span::raw("   "), columns * 2 / 3);
-    let name = escape_unsafe(result.kernel.function()).into_owned();
+    let name = escape_unsafe(&readable_name(&result.kernel)).into_owned();
     let room = columns.saturating_sub(tail.width() + 5);
     let mut spans =
         vec![Span::styled("‹ ", theme.style(Role::Key)), Span::styled(cut_middle(&name, room), theme.style(Role::Title)), Span::raw("   ")];

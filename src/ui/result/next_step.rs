@@ -57,6 +57,12 @@ pub fn next(app: &App, screen: &ResultScreen) -> String {
                     format!("{} shows what limits this kernel; the points are other results", key(ActionId::Hints))
                 }
                 Some((_, p)) => format!("{} opens the metrics of {}", key(ActionId::Open), p.kernel),
+                None if screen.subject.is_amd() => {
+                    format!(
+                        "{} shows the commands: rocprof-compute, among the alternatives, collects what a roofline needs",
+                        key(ActionId::Rerun)
+                    )
+                }
                 None if screen.roofline.plot.as_ref().is_some_and(|p| !p.placed.missing.is_empty()) => {
                     format!("{} profiles the launch again with the set roofline", key(ActionId::Rerun))
                 }
@@ -125,6 +131,8 @@ fn of_hints(app: &App, screen: &ResultScreen) -> String {
     };
     if hint.confirm.sections == ["SourceCounters"] && screen.has_code() {
         format!("{} shows the lines; {after}", key(ActionId::Source))
+    } else if hint.confirm.trace {
+        format!("{rerun} takes {}", hint.confirm.why)
     } else if hint.confirm.sections.is_empty() {
         format!("{rerun} profiles it again after the change; then open both reports to compare them")
     } else if screen.subject.is_decided() {

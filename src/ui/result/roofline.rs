@@ -14,7 +14,6 @@ use crate::analysis::labels::{cut_end, cut_middle};
 use crate::analysis::metric::{format_count, human_number};
 use crate::analysis::roofline::Plot;
 use crate::app::ResultScreen;
-use crate::model::Vendor;
 use crate::model::text::escape_unsafe;
 use crate::model::units;
 use ratatui::Frame;
@@ -36,7 +35,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
     if plot.points.is_empty() {
         // If there is nothing to plot, show remarks and rates instead of an empty chart.
         let columns = columns.saturating_sub(4).min(100);
-        let mut said = remark_lines(plot, columns, theme);
+        let mut said = remark_lines(plot, screen.subject.is_amd(), columns, theme);
         said.extend(rate_lines(plot, columns, theme));
         let place = Rect { height: u16::try_from(said.len() + 2).unwrap_or(u16::MAX).min(area.height), ..area };
         let framed = area.width >= 100;
@@ -55,7 +54,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
         (main, side)
     } else {
         let rows = u16::try_from(plot.points.len() + 3).unwrap_or(u16::MAX).clamp(4, (area.height / 4).max(5));
-        let notes = u16::try_from(remark_lines(plot, columns.saturating_sub(4), theme).len()).unwrap_or(0).min(4);
+        let notes = u16::try_from(remark_lines(plot, screen.subject.is_amd(), columns.saturating_sub(4), theme).len()).unwrap_or(0).min(4);
         let [main, side] = Layout::vertical([Constraint::Min(8), Constraint::Length(rows + notes)]).areas(area);
         (main, side)
     };
@@ -63,7 +62,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
     let legend = legend_spans(plot, usize::from(main.width).saturating_sub(taken + 8), theme);
     let inner = Panel::new(title).note(legend).draw(frame, main, true, theme);
     draw_full_chart(frame, inner, screen.roofline.selected, plot, theme);
-    let notes = remark_lines(plot, usize::from(side.width.saturating_sub(4)), theme);
+    let notes = remark_lines(plot, screen.subject.is_amd(), usize::from(side.width.saturating_sub(4)), theme);
     let inside = if area.width < WIDE { side.height } else { panel_height(plot, side) };
     let [list, text] = Layout::vertical([Constraint::Length(inside), Constraint::Min(0)]).areas(side);
     let title = vec![
@@ -108,7 +107,7 @@ fn truncate_lines(mut all: Vec<Line<'static>>, most: usize, columns: usize) -> V
 
 /// Draws the chart, the list and a few notes without borders.
 fn draw_narrow(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, view: &mut View, theme: &Theme) {
-    let notes = remark_lines(plot, area.width.into(), theme);
+    let notes = remark_lines(plot, screen.subject.is_amd(), area.width.into(), theme);
     let n = u16::try_from(notes.len()).unwrap_or(0).min(2);
     let rows = u16::try_from(plot.points.len() + 1).unwrap_or(u16::MAX).clamp(2, (area.height / 3).max(4));
     let [main, key, list, text] =
@@ -179,7 +178,7 @@ fn clock_note(plot: &Plot) -> String {
 }
 
 /// Missing metrics, remarks, and the clock.
-fn remark_lines(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn remark_lines(plot: &Plot, amd: bool, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     let mut say = |text: &str, role: Role| {
         out.extend(wrap_text(text, columns.max(20)).into_iter().map(|l| Line::styled(l, theme.style(role))));
@@ -207,8 +206,7 @@ fn remark_lines(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>
     if !plot.placed.missing.is_empty() {
         // Each entry names its own section; one ncu set contains them all.
         let what: Vec<&str> = plot.placed.missing.iter().map(|m| m.split_once(": ").map_or(m.as_str(), |p| p.0)).collect();
-        let how =
-            if plot.placed.maker == Vendor::Amd { "`rocprof-compute profile` collects them" } else { "re-profile with --set roofline" };
+        let how = if amd { "`rocprof-compute profile` collects them" } else { "re-profile with --set roofline" };
         say(&format!("not collected: {}; {how}", what.join(", ")), Role::Next);
     }
     for remark in &plot.placed.remarks {

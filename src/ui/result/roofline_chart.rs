@@ -5,7 +5,7 @@ use super::super::text::align_right;
 use super::super::{Role, Theme};
 use crate::analysis::labels::{cut_end, display_width};
 use crate::analysis::metric::human_number;
-use crate::analysis::roofline::{Level, Plot, Point, Precision};
+use crate::analysis::roofline::{Level, Plot, Point, Precision, Roof};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -186,7 +186,7 @@ fn draw_chart(frame: &mut Frame<'_>, area: Rect, (selected, plot, axes): (usize,
         for (x, y, ..) in &points {
             taken.mark_taken(*x, *y, 1);
         }
-        draw_labels(frame, area, (plot, axes), (columns, rows), (&to_x, &to_y), &mut taken, theme);
+        draw_labels(frame, area, (plot, axes, &points), (columns, rows), (&to_x, &to_y), &mut taken, theme);
     }
     for (x, y, glyph, role) in points {
         let rect = Rect { x: area.x + (scale + x) as u16, y: area.y + y as u16, width: 1, height: 1 };
@@ -271,22 +271,47 @@ fn draw_scales(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize
 
 type To<'a> = (&'a dyn Fn(f64) -> f64, &'a dyn Fn(f64) -> f64);
 
-/// Columns between a point and the name of a roof on its right, which would be taken for the point's name.
+/// Columns between a point and the name of a roof in the same row, which would be taken for the point's name.
 const APART: usize = 6;
+/// The same for the name of a slope, which stands beside its line.
+const BESIDE: usize = 5;
+
+/// Returns the names of roofs that are in one row of the chart, from the longest to the shortest text.
+fn roof_texts(group: &[&Roof]) -> Vec<String> {
+    let names = || group.iter().map(|r| r.work.name.as_str()).collect::<Vec<_>>().join(", ");
+    let rates: Vec<(String, String)> = group.iter().map(|r| human_number(r.peak, "flop/second")).collect();
+    let [roof] = group else {
+        let unit = rates.first().map_or("", |r| r.1.as_str());
+        let alike = rates.iter().all(|r| r.1 == unit);
+        let one = |(roof, (number, own)): (&&Roof, &(String, String))| {
+            if alike { format!("{} {number}", roof.work.name) } else { format!("{} {number} {own}", roof.work.name) }
+        };
+        let all = group.iter().zip(&rates).map(one).collect::<Vec<_>>().join(", ");
+        return vec![if alike { format!("{all} {unit}") } else { all }, names()];
+    };
+    let text = rates.first().map_or_else(names, |(number, unit)| format!("{} {number} {unit}", roof.work.name));
+    match (roof.used, roof.counted) {
+        (true, _) => vec![text, names()],
+        (false, true) => vec![format!("{text}, not used"), text, names()],
+        (false, false) => vec![format!("{text}, not counted"), text, names()],
+    }
+}
 
 /// Draws the names of roofs and slopes over blank cells; names that do not fit are only in the legend.
 fn draw_labels(
     frame: &mut Frame<'_>,
     area: Rect,
-    (plot, axes): (&Plot, &Axes),
+    (plot, axes, points): (&Plot, &Axes, &[Placed]),
     (columns, rows): (usize, usize),
     (to_x, to_y): To<'_>,
     taken: &mut Taken,
     theme: &Theme,
 ) {
+    let is_far =
+        |x: usize, y: usize, wide: usize, apart: usize| points.iter().all(|p| p.1 != y || p.0 + apart < x || p.0 >= x + wide + apart);
     let place = |frame: &mut Frame<'_>, taken: &mut Taken, text: &str, spots: &[(usize, usize)], role: Role, apart: usize| {
         let wide = display_width(text);
-        let is_free = |(x, y): &&(usize, usize)| taken.is_free(x.saturating_sub(apart), *y, wide + apart);
+        let is_free = |(x, y): &&(usize, usize)| taken.is_free(*x, *y, wide) && is_far(*x, *y, wide, apart);
         let Some(&(x, y)) = spots.iter().find(is_free) else { return false };
         taken.mark_taken(x, y, wide);
         let rect = Rect { x: area.x + (SCALE + x) as u16, y: area.y + y as u16, width: wide as u16, height: 1 };
@@ -298,9 +323,18 @@ fn draw_labels(
     let top = plot.known_roofs().iter().map(|r| r.peak).fold(0.0, f64::max);
     let row_of = |y: f64| (y / 4.0).floor().clamp(0.0, (rows - 1) as f64) as usize;
     let roofs = plot.known_roofs();
+    let mut groups: Vec<Vec<&Roof>> = Vec::new();
     for roof in &roofs {
-        let (number, unit) = human_number(roof.peak, "flop/second");
-        let text = format!("{} {number} {unit}", roof.work.name);
+        let row = row_of(to_y(roof.peak));
+        match groups.iter_mut().find(|g| g.iter().any(|r| row_of(to_y(r.peak)) == row)) {
+            Some(group) => group.push(roof),
+            None => groups.push(vec![roof]),
+        }
+    }
+    for group in groups {
+        let Some(roof) = group.iter().find(|r| r.used).or(group.first()) else { continue };
+        let texts = roof_texts(&group);
+        let text = texts.first().map_or("", String::as_str);
         let row = row_of(to_y(roof.peak));
         // Put the name above or below the line, preferably at the right end.
         // A name that is closer to another roof would be taken for that one's.
@@ -310,33 +344,32 @@ fn draw_labels(
             roofs.iter().map(|r| to_y(r.peak)).filter(|y| row_of(*y) != row_of(own)).all(|y| distance(own) <= distance(y))
         };
         let beside = [row.checked_sub(1), Some(row + 1).filter(|r| *r < rows)].map(|r| r.filter(is_closest));
-        let last = columns.saturating_sub(display_width(&text) + 1);
+        let last = columns.saturating_sub(display_width(text.trim_end_matches(", not used").trim_end_matches(", not counted")) + 1);
         // Avoid places to the left of the roof's start.
         let from = (to_x(roof.peak / fastest.max(1.0)) / 2.0).clamp(0.0, last as f64) as usize;
         let spots: Vec<(usize, usize)> =
             (from..=last).rev().step_by(3).flat_map(|x| beside.into_iter().flatten().map(move |y| (x, y))).collect();
-        let texts = match (roof.used, roof.counted) {
-            (true, _) => vec![text, roof.work.name.clone()],
-            (false, true) => vec![format!("{text}, not used"), text, roof.work.name.clone()],
-            (false, false) => vec![format!("{text}, not counted"), text, roof.work.name.clone()],
-        };
         if texts.iter().any(|text| place(frame, taken, text, &spots, Role::Work(roof.work.precision), APART)) {
             continue;
         }
-        // Without room beside it, the name interrupts the line, if the line is alone in its row.
-        let alone = roofs.iter().filter(|r| row_of(to_y(r.peak)) == row).count() == 1;
-        let short = &texts[texts.len() - 2];
-        let (wide, y) = (display_width(short), area.y + row as u16);
-        let over = (from.min(last)..=last).rev().map(|x| area.x + (SCALE + x) as u16).find(|x| {
-            let is_line = |c: char| c == ' ' || ('\u{2800}'..='\u{28ff}').contains(&c) || "─━-=".contains(c);
-            let mut cells = (*x..=*x + wide as u16).filter_map(|x| frame.buffer_mut().cell((x, y)).cloned());
-            cells.all(|cell| cell.symbol().chars().all(is_line))
-        });
-        if let Some(x) = over.filter(|_| alone) {
-            let style = theme.style(Role::Work(roof.work.precision));
-            let rect = Rect { x, y, width: wide as u16 + 1, height: 1 };
-            frame.render_widget(Line::styled(format!("{short} "), style), rect);
-            taken.mark_taken(usize::from(x - area.x) - SCALE, row, wide);
+        // Without room beside it, the name interrupts the line.
+        let is_line = |c: char| c == ' ' || ('\u{2800}'..='\u{28ff}').contains(&c) || "─━-=".contains(c);
+        let y = area.y + row as u16;
+        for text in texts.iter().skip(texts.len().saturating_sub(2)) {
+            let wide = display_width(text);
+            let is_over_line = |x: &usize| {
+                let from = area.x + (SCALE + x) as u16;
+                let mut cells = (from..=from + wide as u16).filter_map(|x| frame.buffer_mut().cell((x, y)).cloned());
+                is_far(*x, row, wide, APART) && cells.all(|cell| cell.symbol().chars().all(is_line))
+            };
+            let last = columns.saturating_sub(wide + 1);
+            if let Some(x) = (from.min(last)..=last).rev().find(is_over_line) {
+                let style = theme.style(Role::Work(roof.work.precision));
+                let rect = Rect { x: area.x + (SCALE + x) as u16, y, width: wide as u16 + 1, height: 1 };
+                frame.render_widget(Line::styled(format!("{text} "), style), rect);
+                taken.mark_taken(x, row, wide);
+                break;
+            }
         }
     }
     for t in &plot.placed.traffic {
@@ -368,7 +401,7 @@ fn draw_labels(
             } else {
                 before(1, STEEP).collect()
             };
-            if place(frame, taken, &text, &spots, slope_role(t.level), 0) {
+            if place(frame, taken, &text, &spots, slope_role(t.level), BESIDE) {
                 break;
             }
         }

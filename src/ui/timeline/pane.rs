@@ -1,6 +1,6 @@
 //! Details at the cursor, and figures for the marked time span.
 
-use crate::analysis::labels::{cut_end, display_width};
+use crate::analysis::labels::{cut_end, display_width, fit_labels};
 use crate::analysis::metric::human_number;
 use crate::analysis::overview::recorded_time;
 use crate::analysis::readable::readable_name;
@@ -21,7 +21,7 @@ const LABEL: usize = 14;
 /// Minimum share of the view that the steady state fills to stand for all of it.
 const MOST_OF_VIEW: f64 = 0.8;
 /// Maximum share of the run for a view of which one wait may be most, although the run has many.
-const ONE_GAP: f64 = 0.05;
+const ONE_GAP: f64 = 0.9;
 /// Minimum width for two columns of facts.
 const TWO: usize = 96;
 /// Maximum width of a value in two columns.
@@ -376,17 +376,19 @@ fn limit_lines(label: &str, triage: &Triage, most: usize, columns: usize, theme:
 
 /// Lines with the first four kernels of the triage.
 fn kernel_lines(look: &Look<'_>, triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let mut out = Vec::new();
-    for (at, (kernel, ns, count)) in triage.kernels.iter().take(4).enumerate() {
-        let Some(k) = look.profile.kernels.get(*kernel as usize) else { continue };
-        let figures =
-            format!("{} {}", align_right(&Nanos(*ns).to_string(), 9), align_right(&format!("×{}", units::format_grouped(*count)), 8));
-        let room = columns.saturating_sub(LABEL + display_width(&figures) + 2);
-        out.push(Line::from(vec![
+    /// Width of the time and the count.
+    const FIGURES: usize = 18;
+    let listed = || triage.kernels.iter().take(4).filter_map(|k| Some((k, look.profile.kernels.get(k.0 as usize)?)));
+    let room = columns.saturating_sub(LABEL + FIGURES + 2);
+    let names: Vec<String> = listed().map(|(_, k)| escape_unsafe(&readable_name(k)).into_owned()).collect();
+    let labels = fit_labels(&names, room);
+    let line = |(at, ((_, ns, count), name)): (usize, (&(u32, i64, u64), String))| {
+        let figures = format!("{} {}", Nanos(*ns), align_right(&format!("×{}", units::format_grouped(*count)), 8));
+        Line::from(vec![
             Span::styled(align_left(if at == 0 { "kernels" } else { "" }, LABEL), theme.style(Role::Dim)),
-            Span::styled(align_left(&escape_unsafe(&readable_name(k)), room), theme.style(Role::Text)),
-            Span::styled(figures, theme.style(Role::Dim)),
-        ]));
-    }
-    out
+            Span::styled(align_left(&name, room), theme.style(Role::Text)),
+            Span::styled(align_right(&figures, FIGURES), theme.style(Role::Dim)),
+        ])
+    };
+    listed().map(|(k, _)| k).zip(labels).enumerate().map(line).collect()
 }

@@ -174,6 +174,6 @@ pub fn workload_imbalance(amd: &Amd<'_>) -> Option<Hint> {
             "give workgroups equal work: split the long ones, sort work by size, or let workgroups take work from a queue",
             "workgroups go to the dies (XCDs) in turn: see that neighbouring ones are of equal cost",
         ])
-        .with_confirmation(&[], false, "a thread trace (`--att`): when the waves of each CU begin and end"),
+        .with_thread_trace("when the waves of a CU begin and end"),
     )
 }

@@ -141,7 +141,7 @@ pub fn lane_divergence(amd: &Amd<'_>) -> Option<Hint> {
             "let the lanes of a wave take the same path: branch on the workgroup or the wave, not on the lane",
             "sort or compact the work first; use workgroups that are a multiple of 64 work-items",
         ])
-        .with_confirmation(&[], false, "a thread trace: the branches between which few lanes are active"),
+        .with_thread_trace("the branches between which few lanes are active"),
     )
 }
 

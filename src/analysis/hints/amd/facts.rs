@@ -213,6 +213,14 @@ impl<'a> Amd<'a> {
         all
     }
 
+    /// Units to show, busiest first. The memory unit is also busy while it waits for memory, so it is no limit by itself.
+    pub fn shown_units(&self) -> Vec<(&'static str, f64)> {
+        let mut all = self.ranked_units();
+        all.extend(self.share("MemUnitBusy").map(|s| ("mem. unit", s.min(1.0))));
+        all.sort_by(|a, b| b.1.total_cmp(&a.1));
+        all
+    }
+
     /// Busiest measured unit.
     pub fn busiest_unit(&self) -> Option<(&'static str, f64)> {
         self.ranked_units().into_iter().next()

@@ -34,6 +34,7 @@ static RULES: &[Rule] = &[
     l2_hbm::l2_bandwidth,
     waits::limited_occupancy,
     waits::memory_latency,
+    waits::memory_unit,
     compute_lds::matrix_bound,
     compute_lds::vector_bound,
     compute_lds::no_matrix,
@@ -135,6 +136,7 @@ mod tests {
             ("many registers", MANY, and(&IDLE, &[("VGPR_Count", 256.0)]), D::OccupancyRegisters),
             ("much LDS", MANY, and(&IDLE, &[("LDS_Block_Size", 40_000.0)]), D::OccupancyShared),
             ("waits", MANY, IDLE.to_vec(), D::MemoryLatency),
+            ("a busy memory unit", MANY, vec![("MemUnitBusy", 82.0)], D::MemoryLatency),
             ("a short kernel", MANY, vec![("Duration", 4_000.0)], D::LaunchOverhead),
             ("L2", MANY, and(&IDLE, &[("L2 Input Stalled", 60.0)]), D::L2Bandwidth),
         ] {

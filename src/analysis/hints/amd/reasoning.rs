@@ -1,6 +1,7 @@
 //! Reasoning from the numbers to the hints, in sentences.
 
 use super::facts::Amd;
+use crate::analysis::metric::human_number;
 use crate::model::Nanos;
 use crate::model::units::format_share;
 
@@ -43,6 +44,11 @@ pub fn reasoning_sentences(amd: &Amd<'_>) -> Vec<String> {
         }
         None => throughput_lacks(amd),
     });
+    if let Some((rate, both)) = amd.memory_bandwidth().filter(|_| amd.memory_share().is_none()) {
+        let (number, unit) = human_number(rate, "byte/second");
+        let what = if both { "reads and writes" } else { "one direction" };
+        out.push(format!("memory: L2 exchanges {number} {unit} with it ({what}); the peak of this GPU's memory is not known"));
+    }
     if amd.cycles_unknown() {
         out.push("cycles: the report has no duration of this dispatch, so GRBM_GUI_ACTIVE may count more than the kernel: shares of the time may be too low".to_owned());
     }

@@ -114,9 +114,50 @@ pub fn barrier_waits(amd: &Amd<'_>) -> Option<Hint> {
     )
 }
 
+/// Minimum share of the idle cycles at the start of cache lines, if these are at most so large a part of the
+/// instructions: idle cycles for other reasons would be spread over all of them. Our own choice; 94% at 10% of the
+/// instructions in a kernel with long straight code on an MI300X, 38% in one of loops.
+const AT_LINES: f64 = 0.7;
+const OF_INSTRUCTIONS: f64 = 0.25;
+
+/// Share of the idle cycles in which waves wait for the code of the next cache line; `None` if they are not there.
+fn idle_for_lines(amd: &Amd<'_>) -> Option<f64> {
+    let (all, at) = (amd.get("Executed instructions of the code")?, amd.get("Of them at the start of a cache line")?);
+    let share = amd.get("Idle at the start of cache lines")? / amd.get("Idle").filter(|n| *n > 0.0)?;
+    (share >= AT_LINES && at <= OF_INSTRUCTIONS * all).then_some(share)
+}
+
 /// Rule for `instruction-cache`: waves without an instruction to execute.
 pub fn idle_waves(amd: &Amd<'_>) -> Option<Hint> {
     let share = amd.get("Idle")? / amd.wave_cycles()?;
+    if let Some(part) = idle_for_lines(amd).filter(|_| share * 100.0 >= WAIT.value) {
+        let at = share * part;
+        return Some(
+            Hint::new(
+                Diagnosis::InstructionCache,
+                at,
+                format!(
+                    "waves have no instruction to execute in {} of their cycles, {} of that where the code enters a new cache line: it is being fetched",
+                    format_share(share),
+                    format_share(part)
+                ),
+            )
+            .with_gain_basis("the cycles in which code is fetched, if it is there before it is needed")
+            .with_confidence(Sure::Likely)
+            .with_evidence([
+                Evidence::from_value("idle, of the waves' cycles", share * 100.0, "%", Some(WAIT)),
+                amd.evidence("idle cycles at the start of cache lines", "Idle at the start of cache lines", None),
+                amd.evidence("idle cycles", "Idle", None),
+                amd.evidence("instructions at the start of a cache line", "Of them at the start of a cache line", None),
+                amd.evidence("executed instructions of the code", "Executed instructions of the code", None),
+            ])
+            .with_actions(&[
+                "less straight code that runs once: loops in place of full unrolling, so that a line is used again after it was fetched",
+                "longer kernels: the first waves on a CU fetch the code, and later ones find it in the cache (more workgroups, or a persistent kernel)",
+            ])
+            .with_confirmation(&[], false, "the instructions by idle time: the source screen; when each wave idles: its timeline"),
+        );
+    }
     // Waves are idle for other reasons, too. Code that fits into the cache is not fetched again, so fetching cannot be
     // the reason there.
     if share * 100.0 < WAIT.value || amd.get("Code size")? < CACHE {

@@ -1,6 +1,6 @@
 //! Rules for waiting waves: low occupancy, spilled registers, latency.
 
-use super::facts::Amd;
+use super::facts::{Amd, BOUND};
 use super::l2_hbm::BACKPRESSURE;
 use crate::analysis::Limiter;
 use crate::analysis::hints::diagnosis::Diagnosis;
@@ -32,7 +32,7 @@ pub fn scratch_memory(amd: &Amd<'_>) -> Option<Hint> {
             "compile with -Rpass-analysis=kernel-resource-usage: it says how many registers are spilled",
             "smaller tiles or less unrolling; __launch_bounds__ with the workgroup's real size; constant indices for local arrays",
         ])
-        .with_confirmation(&[], false, "a thread trace: how long scratch_load and scratch_store are waited for"),
+        .with_thread_trace("how long scratch_load and scratch_store are waited for"),
     )
 }
 
@@ -84,6 +84,39 @@ pub fn limited_occupancy(amd: &Amd<'_>) -> Option<Hint> {
     )
 }
 
+/// Rule for `memory-latency` by AMD's `MemUnitBusy`, which needs no peaks: the unit is fetching, or stalled by the
+/// memory behind it, nearly all the time. Only the traffic can tell bandwidth from latency.
+pub fn memory_unit(amd: &Amd<'_>) -> Option<Hint> {
+    let share = amd.share("MemUnitBusy").filter(|s| s * 100.0 >= BOUND.value && *s <= 1.0 && !amd.roofs_known())?;
+    // Arithmetic may run beside the loads and take as long.
+    let vector = amd.share("VALUBusy");
+    if vector.is_some_and(|v| v >= share) {
+        return None;
+    }
+    let stalled = amd.share("MemUnitStalled").map_or_else(String::new, |s| format!(", stalled for {}", format_share(s)));
+    Some(
+        Hint::new(
+            Diagnosis::MemoryLatency,
+            share,
+            format!("the memory unit is busy in {} of the time{stalled}: waves wait for what they load", format_share(share)),
+        )
+        .with_gain_basis("the time in which the memory unit is busy; whether bandwidth or latency limits it was not collected")
+        .with_confidence(if vector.is_some() { Sure::Likely } else { Sure::Possible })
+        .with_evidence([
+            amd.evidence("memory unit busy, its stalls included", "MemUnitBusy", Some(BOUND)),
+            amd.evidence("memory unit stalled", "MemUnitStalled", None),
+            amd.evidence("L2 hits", "L2CacheHit", None),
+            amd.evidence("vector ALUs busy", "VALUBusy", None),
+            amd.evidence("occupancy achieved", "OccupancyPercent", None),
+        ])
+        .with_actions(&[
+            "load fewer bytes: smaller types, coalesced and wider loads, reuse in LDS or registers",
+            "more loads in flight: load the next tile before the current one is used (double buffering), unroll",
+        ])
+        .with_confirmation(&["GRBM_GUI_ACTIVE", "FETCH_SIZE"], false, "how much of the memory's bandwidth the reads take"),
+    )
+}
+
 /// Rule for `memory-latency`: no unit is busy.
 pub fn memory_latency(amd: &Amd<'_>) -> Option<Hint> {
     let (unit, peak) = amd.busiest_unit().filter(|b| amd.roofs_known() && b.1 * 100.0 < IDLE.value)?;
@@ -121,6 +154,6 @@ pub fn memory_latency(amd: &Amd<'_>) -> Option<Hint> {
                 "more loads in flight: load the next tile before the current one is used (double buffering), unroll, wider loads",
                 "more waves: smaller workgroups, fewer registers or less LDS for each",
             ])
-            .with_confirmation(&[], false, "a thread trace (`--att`): which s_waitcnt or s_barrier the waves wait at"),
+            .with_thread_trace("which s_waitcnt or s_barrier the waves wait at"),
     )
 }

@@ -47,7 +47,8 @@ pub fn exposed_collectives(case: &RunContext<'_>) -> Option<Finding> {
     let finding = if bound {
         finding.with_actions(&[
             &format!("Communicate less: gradient accumulation, a larger batch for each rank, lower precision on the wire, tensor parallelism only within {}.", case.terms.link),
-            &format!("Check the bandwidth that the collectives reach against the link's (NCCL_DEBUG=INFO, {}); a slow rank or link looks the same from here.", case.terms.collective_tests),
+            &format!("Check the bandwidth that the collectives reach against the link's (NCCL_DEBUG=INFO, {}).", case.terms.collective_tests),
+            COMPARE_RANKS,
         ])
     } else if short * 2 > count {
         finding.with_number("collectives shorter than 20 µs", short as f64 / count as f64 * 100.0, "%").with_actions(&[

@@ -63,7 +63,8 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
         _ => ", half of it between the calls",
     };
     // A graph with many nodes takes the host long to launch, and its first node waits for all of it.
-    let graph_launches = case.calls_of(CallKind::GraphLaunch);
+    let (alone, with_nodes) = (case.calls_of(CallKind::GraphLaunch), k.graph_calls);
+    let graph_launches = (alone.0 + with_nodes.0, alone.1.saturating_add(with_nodes.1));
     let graphs_take = Some(graph_launches).filter(|g| g.0 > 0 && g.1 as f64 >= GRAPHS_TAKE * idle as f64 * devices as f64);
     let finding = Finding::new(
         Verdict::LaunchBound,

@@ -3,6 +3,7 @@
 
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
 use crate::analysis::triage::idle_causes::Piece;
+use crate::analysis::triage::places::locate_in_program;
 use crate::analysis::triage::run_context::RunContext;
 use crate::analysis::triage::text::format_ns;
 use crate::analysis::triage::time_category::Cause;
@@ -25,7 +26,7 @@ fn describe_activity(case: &RunContext<'_>, piece: &Piece) -> String {
         }
         (Cause::Launch, Some(_)) => format!("the launch of a {} graph", case.terms.gpu.api),
         (Cause::Compute, _) => "host code".to_owned(),
-        (Cause::Wait, _) => "the host, which waits for something else".to_owned(),
+        (Cause::Wait, _) => "a wait of the host for something else".to_owned(),
         (Cause::Unknown, _) => "the host, which is outside the driver".to_owned(),
         // The host may compile before it loads code; that is not recorded.
         (Cause::Compile, _) if piece.between * 2 > piece.end - piece.start => "code to be loaded, perhaps after being compiled".to_owned(),
@@ -42,49 +43,96 @@ fn idle_label(cause: Cause) -> String {
     }
 }
 
+/// A gap with the single delays in it: their causes, lengths in ns, and longest pieces.
+struct Delay<'a> {
+    gap: (i64, i64),
+    parts: Vec<(i64, &'a Piece)>,
+}
+
+impl Delay<'_> {
+    fn length(&self) -> i64 {
+        self.parts.iter().map(|p| p.0).fold(0, i64::saturating_add)
+    }
+
+    /// Describes what the host does in it, longest first.
+    fn describe(&self, case: &RunContext<'_>) -> String {
+        match &self.parts[..] {
+            [(_, piece)] => describe_activity(case, piece),
+            parts => {
+                let of = |(ns, piece): &(i64, &Piece)| format!("{} ({})", describe_activity(case, piece), format_ns(*ns as f64));
+                parts.iter().map(of).collect::<Vec<_>>().join(" and ")
+            }
+        }
+    }
+}
+
+/// Returns the single gaps, longest first. In one gap, the host may do several things.
+fn list_delays<'a>(case: &'a RunContext<'_>) -> Vec<Delay<'a>> {
+    let mut out: Vec<Delay<'a>> = Vec::new();
+    for (ns, piece) in case.single.iter().flat_map(|s| &s.gaps) {
+        match out.iter_mut().find(|d| d.gap == piece.gap) {
+            Some(delay) => delay.parts.push((*ns, piece)),
+            None => out.push(Delay { gap: piece.gap, parts: vec![(*ns, piece)] }),
+        }
+    }
+    for delay in &mut out {
+        delay.parts.sort_by_key(|p| std::cmp::Reverse(p.0));
+    }
+    out.sort_by_key(|d| std::cmp::Reverse(d.length()));
+    out
+}
+
 /// A single delay. Gaps no longer than a usual interval between launches do not count.
 pub fn single_delay(case: &RunContext<'_>) -> Option<Finding> {
     let base = case.base;
-    let first = case.single.first()?;
+    let delays = list_delays(case);
+    let first = delays.first()?;
     let idle: i64 = case.single.iter().map(|s| s.ns).sum();
     let share = case.share(idle);
-    let (longest, piece) = first.gaps.first()?;
-    let name = describe_activity(case, piece);
-    let into = (piece.gap.0 - case.window.0) as f64;
+    let into = (first.gap.0 - case.window.0) as f64;
     let early = into <= START * case.length() as f64;
     let when = if early { "at the start".to_owned() } else { format!("{} into {base}", format_ns(into)) };
     // If there are more gaps than devices, some device has two of them.
-    let of = if first.gaps.len() > case.devices.len() { ("twice", "up to ") } else { ("once", "") };
+    let twice = delays.len() > case.devices.len();
+    let of = if twice { ("twice", "up to ") } else { ("once", "") };
     let kind = if early { "a start" } else { "a single delay" };
+    // Gaps of several devices at the same time count once for each.
+    let headline_share = if twice { case.share(first.length()) } else { share };
+    let pieces: Vec<Piece> = first.parts.iter().map(|p| *p.1).collect();
     let mut finding = Finding::new(
         Verdict::SingleDelay,
         share,
         format!(
-            "the GPU waits {}{} {}, {when}, for {name}: {kind}, not a recurring pattern ({} of {base})",
+            "the GPU waits {}{} {}, {when}, for {}{}: {kind}, not a recurring pattern ({} of {base})",
             of.1,
-            format_ns(*longest as f64),
+            format_ns(first.length() as f64),
             of.0,
-            format_share(case.share(first.ns))
+            first.describe(case),
+            locate_in_program(case, &pieces),
+            format_share(headline_share)
         ),
     )
     .with_gain_basis("the idle time in one or two gaps that account for most of their cause's cost; they may not recur in a longer run")
     .with_number("idle in these gaps", idle as f64, "ns");
     for single in &case.single {
-        let (gaps, _) = case.spreads.gap_stats(single.cause);
         let all = case.idle.get(single.cause);
-        finding = finding
-            .with_number(&idle_label(single.cause), all as f64, "ns")
-            .with_number("of it in single gaps", single.ns as f64 / all.max(1) as f64 * 100.0, "%")
-            .with_number("gaps of that kind", gaps as f64, "");
+        finding = finding.with_number(&format!("{}, in these gaps", idle_label(single.cause)), single.ns as f64, "ns").with_number(
+            &format!("{}, in all", idle_label(single.cause)),
+            (all > single.ns).then_some(all as f64),
+            "ns",
+        );
     }
-    let place = |s: &crate::analysis::triage::spread::Single| {
-        let (length, piece) = s.gaps.first()?;
-        let (start, end) = piece.gap;
-        Some(Place { kind: PlaceKind::Window, name: describe_activity(case, piece), start, end, ns: Some(*length), rank: None })
+    let place = |delay: &Delay<'_>| Place {
+        kind: PlaceKind::Window,
+        name: delay.describe(case),
+        start: delay.gap.0,
+        end: delay.gap.1,
+        ns: Some(delay.length()),
+        rank: None,
     };
     Some(
         finding
-            .with_places(case.single.iter().filter_map(place))
+            .with_places(delays.iter().map(place))
             .with_actions(&[
                 "Leave it out of what you measure: run a few steps before, and record after them.",
                 "If it comes back in a longer run, record what the host does in it: page faults, locks in the driver, memory that grows, first uses of other code.",

@@ -8,7 +8,7 @@ use crate::app::jobs::{JobRequest, JobResult, Work};
 use crate::app::msg::Effect;
 use crate::app::overlay::{CopyWhat, Item, PickAction, PickList};
 use crate::app::screen::{Navigate, Response, Screen, ScreenContext, ScreenEvent, move_selection};
-use crate::app::session::report::Best;
+use crate::app::session::measured_group::Best;
 use crate::app::session::{Report, Session};
 use crate::model::units::format_count;
 use crate::report;

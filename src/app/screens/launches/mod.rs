@@ -141,7 +141,7 @@ impl LaunchesScreen {
         }
     }
 
-    fn selected_result(&self, session: &Session, report: usize) -> Option<crate::app::session::report::Best> {
+    fn selected_result(&self, session: &Session, report: usize) -> Option<crate::app::session::measured_group::Best> {
         let (launch, own) = (self.selected_launch()?, session.reports.get(report)?);
         if own.profile.as_ref()?.metrics.is_some() {
             return Some((report, launch as usize, None));

@@ -219,6 +219,14 @@ impl Screen for OverviewScreen {
             }
             ActionId::Hints | ActionId::Rerun => {
                 let triage = available_triage(cx.report()?)?;
+                if let Some(OverviewRow::Lead(Lead::Straggler(s))) = row_at(cx.session, cx.report, triage, self.selected) {
+                    let page = Response::open_overlay(Page::Finding(Arc::new(s.finding.clone()), triage.origin(), triage.base));
+                    let ranks = cx.session.key_label(ActionId::Ranks);
+                    return Some(match id {
+                        ActionId::Hints => page,
+                        _ => page.and_say(format!("no re-run of a kernel explains this; {ranks} shows the ranks"), false),
+                    });
+                }
                 let finding = finding_between_kernels(cx.session, cx.report, triage, self.selected)?;
                 let key = |id| cx.session.key_label(id);
                 let page = Response::open_overlay(Page::Finding(Arc::new(finding.clone()), triage.origin(), triage.base));

@@ -3,7 +3,7 @@
 mod lists;
 
 use crate::analysis::name_pattern::name_pattern;
-use crate::analysis::range_tree::{KernelTime, Node, RangeTree};
+use crate::analysis::range_tree::{CopyTime, Node, RangeTree, WorkInside};
 use crate::analysis::table::Sort;
 use crate::analysis::table::ranges::{self, GPU_BUSY, GPU_IDLE};
 use crate::analysis::timeline::Event;
@@ -37,8 +37,8 @@ pub struct RangesScreen {
     pub finder: FilterInput,
     /// Range to select once the tree is computed.
     wanted: Option<String>,
-    /// Kernels inside a node, longest first.
-    pub inside: Option<(u32, Arc<[KernelTime]>)>,
+    /// Work launched inside a node.
+    pub inside: Option<(u32, Arc<WorkInside>)>,
     /// Representative launch of these kernels: the launch with the median duration among those of the first kernel.
     typical: Option<Typical>,
     /// Id of this screen.
@@ -152,8 +152,8 @@ impl RangesScreen {
         Response::none()
     }
 
-    /// Requests the kernels inside the selected range.
-    fn request_kernels(&self, cx: &ScreenContext<'_>) -> Response {
+    /// Requests the work inside the selected range.
+    fn request_work(&self, cx: &ScreenContext<'_>) -> Response {
         let (Some((node, _)), Some(tree), Some(report)) = (self.selected_node(), self.tree.clone(), cx.report()) else {
             return Response::none();
         };
@@ -163,19 +163,27 @@ impl RangesScreen {
         report.request_work(cx.report, JobRequest::Inside { screen: self.serial, tree, node }).into()
     }
 
-    /// Opens the list of kernels inside the selected range.
-    fn open_kernel_list(&self, cx: &ScreenContext<'_>) -> Response {
+    /// Copies inside the selected range, longest first, if they are known and no kernel is.
+    pub fn only_copies(&self) -> Option<&[CopyTime]> {
+        let id = self.selected_node()?.0;
+        let work = self.inside.as_ref().filter(|i| i.0 == id).map(|i| &i.1)?;
+        (work.kernels.is_empty() && !work.copies.is_empty()).then_some(&work.copies)
+    }
+
+    /// Opens the list of the work inside the selected range.
+    fn open_work(&self, cx: &ScreenContext<'_>) -> Response {
         let Some((id, _)) = self.selected_node() else { return Response::none() };
-        let (Some((of, kernels)), Some(profile)) = (&self.inside, cx.report().and_then(|r| r.profile.as_ref())) else {
-            return self.request_kernels(cx);
+        let (Some((of, work)), Some(profile)) = (&self.inside, cx.report().and_then(|r| r.profile.as_ref())) else {
+            return self.request_work(cx);
         };
         if *of != id {
-            return self.request_kernels(cx);
+            return self.request_work(cx);
         }
-        if kernels.is_empty() {
-            return Response::say("no kernel was launched inside this range");
+        match (&work.kernels[..], &work.copies[..]) {
+            ([], []) => Response::say("nothing was launched inside this range"),
+            ([], [copy]) => show_copy(cx, copy.longest),
+            _ => Response::open_overlay(lists::work(profile, work)),
         }
-        Response::open_overlay(lists::kernels(profile, kernels))
     }
 
     fn copy_text(&self, what: CopyWhat, profile: &Profile) -> Option<(String, String)> {
@@ -189,6 +197,15 @@ impl RangesScreen {
         report::ranges::print_rows(&mut out, profile, tree, &rows, report::Format::Csv, TO_PASTE).ok()?;
         Some((String::from_utf8(out).ok()?, clipboard::copied_label(what, rows.len())))
     }
+}
+
+/// Goes to a copy on the timeline.
+fn show_copy(cx: &ScreenContext<'_>, row: u32) -> Response {
+    let Some(op) = cx.report().and_then(|r| r.profile.as_ref()).and_then(|p| p.memops.get(row as usize)) else {
+        return Response::none();
+    };
+    let at = At { start: op.start.0, end: op.start.0.saturating_add(op.duration.0), event: Some(Event::Mem(row)) };
+    Navigate::TimelineOf { report: cx.report, at }.into()
 }
 
 /// Returns the first instance of a node's range. With a time filter, it may begin before the window.
@@ -225,7 +242,7 @@ impl Screen for RangesScreen {
         match report.tree.clone() {
             Some(tree) => {
                 self.take_tree(tree);
-                self.request_kernels(cx)
+                self.request_work(cx)
             }
             None if report.is_reading() => Response::none(),
             None => report.request_work(cx.report, JobRequest::Tree).into(),
@@ -235,7 +252,7 @@ impl Screen for RangesScreen {
     fn selection(&self, session: &Session, report: usize) -> Selection {
         let (Some((id, node)), Some(report)) = (self.selected_node(), session.reports.get(report)) else { return Selection::default() };
         let (Some(grouping), Some(profile)) = (&report.groups.grouping, &report.profile) else { return Selection::default() };
-        let first = self.inside.as_ref().filter(|i| i.0 == id).and_then(|i| i.1.first());
+        let first = self.inside.as_ref().filter(|i| i.0 == id).and_then(|i| i.1.kernels.first());
         let typical = self.typical.filter(|_| first.is_some());
         let (launch, inside) = (typical.map(|t| t.0), typical.and_then(|t| t.1));
         let row = launch.and_then(|l| grouping.row_of(profile, report.paths.as_deref(), l as usize));
@@ -250,7 +267,7 @@ impl Screen for RangesScreen {
 
     fn act(&mut self, id: ActionId, cx: &mut ScreenContext<'_>) -> Option<Response> {
         Some(match id {
-            ActionId::Open => self.open_kernel_list(cx),
+            ActionId::Open => self.open_work(cx),
             ActionId::Back => self.back(cx),
             ActionId::Fold => self.toggle_fold(),
             ActionId::FoldAll => self.fold_all(),
@@ -271,7 +288,7 @@ impl Screen for RangesScreen {
 
     fn scroll(&mut self, by: isize, cx: &mut ScreenContext<'_>) -> Response {
         self.selected = move_selection(self.selected, by, self.shown.len());
-        self.request_kernels(cx)
+        self.request_work(cx)
     }
 
     fn press(&mut self, row: usize, cx: &mut ScreenContext<'_>) -> Response {
@@ -279,14 +296,14 @@ impl Screen for RangesScreen {
             return self.toggle_fold();
         }
         self.selected = move_selection(row, 0, self.shown.len());
-        self.request_kernels(cx)
+        self.request_work(cx)
     }
 
     fn head(&mut self, sort: Sort, cx: &mut ScreenContext<'_>) -> Response {
         self.ascending = if sort == self.sort { !self.ascending } else { sort.ascending };
         self.sort = sort;
         self.rebuild_rows();
-        self.request_kernels(cx)
+        self.request_work(cx)
     }
 
     fn finder(&mut self) -> Option<&mut FilterInput> {
@@ -298,13 +315,14 @@ impl Screen for RangesScreen {
         if first {
             self.selected = 0;
         }
-        self.request_kernels(cx)
+        self.request_work(cx)
     }
 
     fn choose(&mut self, choice: PickAction, cx: &mut ScreenContext<'_>) -> Response {
         match choice {
             PickAction::Sort(by) => self.head(by, cx),
             PickAction::Kernel(name) => Navigate::Kernel { report: cx.report, name }.into(),
+            PickAction::Copies(row) => show_copy(cx, row),
             _ => Response::none(),
         }
     }
@@ -313,10 +331,10 @@ impl Screen for RangesScreen {
         match news {
             ScreenEvent::Done(JobResult::Tree(tree)) => {
                 self.take_tree(Arc::clone(tree));
-                self.request_kernels(cx)
+                self.request_work(cx)
             }
-            ScreenEvent::Done(JobResult::Inside(screen, node, kernels, typical)) if *screen == self.serial => {
-                (self.inside, self.typical) = (Some((*node, Arc::clone(kernels))), *typical);
+            ScreenEvent::Done(JobResult::Inside(screen, node, work, typical)) if *screen == self.serial => {
+                (self.inside, self.typical) = (Some((*node, Arc::clone(work))), *typical);
                 Response::none()
             }
             ScreenEvent::Loaded if self.tree.is_none() => self.opened(cx),

@@ -52,7 +52,7 @@ pub fn build_lines(subject: &Subject, details: Option<&Details>, toggled: &BTree
             out.extend((0..hint.evidence.len()).map(|e| Line::Evidence(i, e)));
             out.extend((0..hint.effects.len()).map(|e| Line::Effect(i, e)));
             out.extend((0..hint.actions.len()).map(|a| Line::Action(i, a)));
-            if !hint.confirm.sections.is_empty() || (subject.is_amd() && !hint.confirm.why.is_empty()) {
+            if hint.confirm.is_rerun() || (subject.is_amd() && !hint.confirm.why.is_empty()) {
                 out.push(Line::Confirm(i));
             }
         }

@@ -5,9 +5,10 @@ use super::lazy_details::Asked;
 use super::metrics::{MetricsView, Of};
 use super::source::SourceView;
 use crate::analysis::compare;
-use crate::analysis::hints::{Confirm, Subject};
+use crate::analysis::hints::{Confirm, Hint, Subject};
 use crate::analysis::roofline::Plot;
 use crate::app::screen::ResultView;
+use crate::import::rocm::counters::counters_of;
 use crate::model::{Details, Metrics};
 use crate::rerun::match_results::Sure;
 use crate::rerun::{Collect, Options, confirm};
@@ -114,19 +115,41 @@ impl ResultScreen {
 
     /// Measurement that confirms the selected hint, or otherwise the one that would decide between diagnoses.
     pub fn selected_confirm(&self) -> Option<Confirm> {
-        let hint = self.hints.selected_hint().or(Some(0)).and_then(|i| self.subject.hints.get(i));
-        hint.map(|h| h.confirm.clone()).filter(|c| !c.sections.is_empty()).or_else(|| self.subject.sections_to_collect())
+        self.selected_hint().map(|h| h.confirm.clone()).filter(Confirm::is_rerun).or_else(|| self.subject.sections_to_collect())
+    }
+
+    fn selected_hint(&self) -> Option<&Hint> {
+        self.hints.selected_hint().or(Some(0)).and_then(|i| self.subject.hints.get(i))
+    }
+
+    /// Options that measure a hint on an AMD GPU again, after the change. The usual counters are not those of every
+    /// hint, unlike ncu's sections.
+    fn evidence_options(&self) -> Option<Options> {
+        let hint = self.selected_hint().filter(|_| self.subject.is_amd() && !self.is_thread_trace())?;
+        let mut counters: Vec<String> = Vec::new();
+        for counter in hint.evidence.iter().flat_map(|e| counters_of(&e.metric)) {
+            if !counters.contains(&counter) {
+                counters.push(counter);
+            }
+        }
+        // What is read from memory and what is written need a run each.
+        if counters.iter().any(|c| c == "FETCH_SIZE" || c == "WRITE_SIZE") {
+            return Some(Options { collect: Collect::Question("memory"), ..Options::default() });
+        }
+        (!counters.is_empty()).then(|| Options { collect: Collect::Sections(counters), ..Options::default() })
     }
 
     /// Re-run options: those that collect what the view lacks, or that confirm the selected hint; otherwise, the
     /// defaults.
     pub fn rerun_options(&self) -> Options {
         match self.view {
-            ResultView::Hints => self.selected_confirm().and_then(|c| confirm::confirm_options(&c)).unwrap_or_default(),
+            ResultView::Hints => {
+                self.selected_confirm().and_then(|c| confirm::confirm_options(&c)).or_else(|| self.evidence_options()).unwrap_or_default()
+            }
             ResultView::Source if self.source.row_count() == 0 => {
                 Options { collect: Collect::Sections(vec!["SourceCounters".to_owned()]), import_source: true, ..Options::default() }
             }
-            ResultView::Roofline if self.roofline.plot.as_ref().is_none_or(|p| !p.placed.missing.is_empty()) => {
+            ResultView::Roofline if !self.subject.is_amd() && self.roofline.plot.as_ref().is_none_or(|p| !p.placed.missing.is_empty()) => {
                 Options { collect: Collect::Set("roofline".to_owned()), ..Options::default() }
             }
             _ => Options::default(),
