@@ -1,6 +1,6 @@
 //! Checklist of the data that an analysis needs, ticked off from the session's reports.
 
-use super::hints::{Depth, Facts};
+use super::hints::{Depth, Subject};
 use super::next_step::key_of;
 use super::roofline;
 use super::triage::Triage;
@@ -89,6 +89,7 @@ pub fn checklist_items(parts: &[ReportFacts<'_>]) -> Vec<Item> {
     let timelines: Vec<&Profile> = parts.iter().map(|p| p.profile).filter(|p| p.metrics.is_none()).collect();
     let reports: Vec<&Arc<Metrics>> = parts.iter().filter_map(|p| p.profile.metrics.as_ref()).collect();
     let hot = hot_kernels(parts);
+    let amd = parts.iter().any(|p| p.profile.is_amd());
     let launches: usize = timelines.iter().map(|p| p.launches.len()).sum();
     let known: usize = timelines.iter().map(|p| p.totals.len()).sum();
     let mut out = vec![Item {
@@ -101,13 +102,18 @@ pub fn checklist_items(parts: &[ReportFacts<'_>]) -> Vec<Item> {
             Tick::Open
         },
         have: format!("{} in {}", units::format_count(launches, "launch"), units::format_count(timelines.len(), "timeline")),
-        next: "record one with nsys: `warpscope recipes exact`".to_owned(),
+        next: if amd {
+            "record one: `rocprofv3 --sys-trace --marker-trace -- PROGRAM`"
+        } else {
+            "record one with nsys: `warpscope recipes exact`"
+        }
+        .to_owned(),
     }];
     out.push(verdict_item(parts));
-    let depth = |m: &Metrics, r: usize| Facts::of_result(m, r).depth();
+    let subject = |m: &Metrics, r: usize| Subject::of_metrics(m, r).unwrap_or_default();
     let count = |test: &dyn Fn(&Metrics, usize) -> bool| hot.iter().filter(|h| h.2.iter().any(|(m, r)| test(m, *r))).count();
     let share: f64 = hot.iter().filter(|h| !h.2.is_empty()).map(|h| h.1).sum();
-    let analysed = count(&|m, r| depth(m, r) >= Depth::Basic);
+    let analysed = count(&|m, r| subject(m, r).depth >= Depth::Basic);
     out.push(Item {
         what: "hot kernels analyzed",
         tick: tick_from_counts(analysed, hot.len()),
@@ -126,22 +132,38 @@ pub fn checklist_items(parts: &[ReportFacts<'_>]) -> Vec<Item> {
         what: "roofline placed",
         tick: tick_from_counts(placed, hot.len()),
         have: format!("{placed} of {}", hot.len()),
-        next: "collect --set roofline, or sections with RooflineChart in their names; kernels without floating-point work have none"
-            .to_owned(),
+        next: if amd {
+            "`rocprof-compute profile` collects what it needs; kernels without floating-point work have none"
+        } else {
+            "collect --set roofline, or sections with RooflineChart in their names; kernels without floating-point work have none"
+        }
+        .to_owned(),
     });
-    let stalls = count(&|m, r| super::hints::stalls::Stalls::from_facts(&Facts::of_result(m, r)).is_some());
+    let stalls = count(&|m, r| {
+        let subject = subject(m, r);
+        if subject.is_amd() { !subject.waves.is_empty() } else { super::hints::stalls::Stalls::from_facts(&subject.facts).is_some() }
+    });
     out.push(Item {
         what: "stalls explained",
         tick: tick_from_counts(stalls, hot.len()),
-        have: format!("{stalls} of {} have warp states or PC samples", hot.len()),
-        next: "collect WarpStateStats or SourceCounters".to_owned(),
+        have: format!(
+            "{stalls} of {} have {}",
+            hot.len(),
+            if amd { "wave cycles, a thread trace or PC samples" } else { "warp states or PC samples" }
+        ),
+        next: if amd {
+            "collect SQ_WAVE_CYCLES with SQ_WAIT_ANY and SQ_WAIT_INST_ANY, or a thread trace (`rocprofv3 --att`)"
+        } else {
+            "collect WarpStateStats or SourceCounters"
+        }
+        .to_owned(),
     });
     let ranges: usize = timelines.iter().map(|p| p.ranges.len()).sum();
     out.push(Item {
         what: "ranges present",
         tick: if ranges > 0 { Tick::Done } else { Tick::Open },
         have: format!("{ranges} ranges"),
-        next: format!("mark steps and layers: {}", range_apis(timelines.iter().any(|p| p.is_amd()))),
+        next: format!("mark steps and layers: {}", range_apis(amd)),
     });
     out.push(devices_item(&timelines));
     let pairs = before_after(&reports);
@@ -163,7 +185,11 @@ fn verdict_item(parts: &[ReportFacts<'_>]) -> Item {
         what: "what limits the run",
         tick: if found.is_some() { Tick::Done } else { Tick::Open },
         have: found.map_or_else(|| "no verdict yet".to_owned(), |f| format!("{}: {}", f.id, f.headline)),
-        next: format!("{} shows it, with what to do", key_of("overview")),
+        next: if parts.iter().any(|p| p.profile.metrics.is_none()) {
+            format!("{} shows it, with what to do", key_of("overview"))
+        } else {
+            "open a timeline of the run beside these results".to_owned()
+        },
     }
 }
 

@@ -297,7 +297,8 @@ pub fn diff_profiles(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
     }
     rows.extend(gone.into_iter().map(|i| build_row(Fate::Gone, Some(&a.rows[i]), None, WorkChange::default())));
     rows.extend(new.into_iter().map(|j| build_row(Fate::New, None, Some(&b.rows[j]), WorkChange::default())));
-    if by.is_kernel() {
+    // On another GPU, or on one that is not known, a kernel is faster or slower for other reasons than the change.
+    if by.is_kernel() && gpu_names(before) == gpu_names(after) {
         let promised = predicted_gains(before);
         for row in &mut rows {
             row.promise = row.before.as_ref().and_then(|b| promised.get(&b.name)).cloned();
@@ -345,6 +346,10 @@ fn command_difference(a: &[String], b: &[String]) -> Option<String> {
     Some(format!("the command lines differ ({} and {}), so that the runs may not do the same work", rest(&a), rest(&b)))
 }
 
+fn gpu_names(profile: &Profile) -> std::collections::BTreeSet<String> {
+    profile.devices.iter().filter_map(|d| d.name.clone()).collect()
+}
+
 fn comparison_caveats(a: &Profile, b: &Profile) -> Vec<String> {
     let mut out = Vec::new();
     if is_one_isolated(a, b) {
@@ -353,8 +358,7 @@ fn comparison_caveats(a: &Profile, b: &Profile) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let names = |p: &Profile| p.devices.iter().filter_map(|d| d.name.clone()).collect::<std::collections::BTreeSet<_>>();
-    let (x, y) = (names(a), names(b));
+    let (x, y) = (gpu_names(a), gpu_names(b));
     if !x.is_empty() && !y.is_empty() && x != y {
         let list = |s: &std::collections::BTreeSet<String>| s.iter().cloned().collect::<Vec<_>>().join(", ");
         out.push(format!("the GPUs differ: {} and {}", list(&x), list(&y)));

@@ -268,7 +268,7 @@ impl Grouping {
             }
             (Some((from, to)), _) => {
                 let inside = |row: usize, v: u32| {
-                    let known = profile.coverage.untimed == 0 || launches.has_duration(row);
+                    let known = profile.has_time(row);
                     let start = launches.start(row);
                     (known && (from..to).contains(&start) && self.parts.as_ref().is_none_or(|p| p.contains(start))).then(|| group(v))
                 };

@@ -190,9 +190,11 @@ fn build_list(
             rows.push((u32::try_from(launch).unwrap_or(u32::MAX), before));
         }
     }
-    let durations = rows.iter().map(|&(r, _)| launches.duration(r as usize));
+    // Launches without valid times are listed, but have no duration that could be counted.
+    let timed: Vec<u32> = rows.iter().map(|r| r.0).filter(|&r| profile.has_time(r as usize)).collect();
+    let durations = timed.iter().map(|&r| launches.duration(r as usize));
     let stats = Stats::from_values(&mut durations.clone().collect::<Vec<_>>());
-    let points = rows.iter().map(|&(r, _)| (launches.start(r as usize), launches.duration(r as usize)));
+    let points = timed.iter().map(|&r| (launches.start(r as usize), launches.duration(r as usize)));
     let time = points.clone().fold(None, |t: Option<(i64, i64)>, (s, _)| Some(t.map_or((s, s), |(a, b)| (a.min(s), b.max(s)))));
     let mut out = LaunchList {
         stats,
@@ -213,12 +215,11 @@ fn build_list(
         facets: facets.clone(),
         with_paths: paths.is_some(),
     };
-    let duration = |r: &(u32, u32)| launches.duration(r.0 as usize);
+    let duration = |r: &u32| launches.duration(*r as usize);
     // Among launches of equal duration, take the first.
-    out.slowest = rows.iter().rev().max_by_key(|r| duration(r)).map(|r| r.0);
-    out.fastest = rows.iter().min_by_key(|r| duration(r)).map(|r| r.0);
-    let all: Vec<u32> = rows.iter().map(|r| r.0).collect();
-    out.median = median_launch(profile, &all);
+    out.slowest = timed.iter().rev().max_by_key(|r| duration(r)).copied();
+    out.fastest = timed.iter().min_by_key(|r| duration(r)).copied();
+    out.median = median_launch(profile, &timed);
     out.rows = rows;
     Some(out)
 }

@@ -206,6 +206,11 @@ impl Profile {
         !self.samples.samples.is_empty() || self.ranges.iter().any(|r| r.origin == super::RangeOrigin::Python)
     }
 
+    /// Returns true if a launch has valid times, so that its duration can be counted.
+    pub fn has_time(&self, launch: usize) -> bool {
+        self.coverage.untimed == 0 || self.launches.has_duration(launch)
+    }
+
     /// Returns true if at least one of the GPUs is from AMD.
     pub fn is_amd(&self) -> bool {
         self.devices.iter().any(|d| d.maker == super::Vendor::Amd)

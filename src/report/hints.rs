@@ -76,8 +76,9 @@ struct HintJson<'a> {
     confidence: &'static str,
     headline: &'a str,
     evidence: Vec<EvidenceJson<'a>>,
-    /// Upper bound of what the change saves, in percent of the kernel's time: what the next limit leaves.
-    gain_percent: f64,
+    /// Upper bound of what the change saves, in percent of the kernel's time: what the next limit leaves. Null if nothing
+    /// is known of it.
+    gain_percent: Option<f64>,
     /// Estimate of what the change saves; quote this where it is not null.
     gain_expected: Option<ExpectedJson>,
     /// Next limit, which sets `gain_percent`.
@@ -161,7 +162,7 @@ fn hint_json<'a>(plans: &mut Planned, counted: &Counted<'_>, subject: &Subject, 
                 section: e.section,
             })
             .collect(),
-        gain_percent: rounded_percent(hint.details.gain.at_most),
+        gain_percent: (!hint.details.gain.unknown).then(|| rounded_percent(hint.details.gain.at_most)),
         gain_expected: hint
             .details
             .gain
@@ -316,6 +317,7 @@ pub const TOO_LITTLE: &str = "nothing stands out by the counters that were colle
 fn gain_text(h: &Hint) -> String {
     let most = format!("at most {:.0}%, since {}", whole_percent(h.details.gain.at_most), h.limit_text());
     match (h.severity, h.details.gain.expected) {
+        (Severity::Low | Severity::Medium | Severity::High, _) if h.details.gain.unknown => format!("not known: {}", h.bound),
         (Severity::Healthy, _) => format!("{}. With less to do {most}", h.gain_text()),
         (_, Some(_)) if h.details.gain.ends_at_bound() => {
             format!("{} of the kernel's time, since {}", h.details.gain.to_text(), h.limit_text())

@@ -6,6 +6,7 @@
 
 use super::launch_skip::{self, Unit};
 use super::ncu_builder::Draft;
+use super::ncu_report_selection::has_all_launches;
 use super::processes::Scope;
 use super::warning::{Warning, warning};
 use super::{Collect, CommandPart, Cost, OpenedBy, Options, PartId, RangeName, Rerun, capture_range, ncu_builder, parts, ranges};
@@ -160,7 +161,7 @@ pub fn build_command(profile: &Profile, rows: &[usize], options: &Options) -> Re
     let program = super::program::resolve_program(profile, options);
     let directory = program.directory.clone();
     all.push(parts::program(&program));
-    if profile.capture.gate.is_none() && !profile.launches.has_start_times() {
+    if profile.capture.gate.is_none() && !profile.launches.has_start_times() && !has_all_launches(profile) {
         let text =
             "the launches of this report are results of a profiler, which may have left others out: the number may be wrong".to_owned();
         warnings.push(Warning { inexact: true, ..warning("count", Severity::Warning, text) });

@@ -357,10 +357,15 @@ fn group_lines(out: &mut Lines<'_>, report: &Report, profile: &Profile, detail: 
 fn one_launch(out: &mut Lines<'_>, report: &Report, profile: &Profile, row: usize) {
     let launches = &profile.launches;
     out.push_heading(&format!("launch {}", units::format_grouped(row)));
-    if profile.metrics.is_none() {
+    if profile.metrics.is_none() && profile.has_time(row) {
         out.push_plain_pair("start", &format!("{:.9} s", launches.start(row) as f64 / 1e9));
     }
-    out.push_plain_pair("duration", &format!("{} ({} ns)", Nanos(launches.duration(row)), units::format_grouped(launches.duration(row))));
+    let duration = if profile.has_time(row) {
+        format!("{} ({} ns)", Nanos(launches.duration(row)), units::format_grouped(launches.duration(row)))
+    } else {
+        "not known: the report has no valid times for it".to_owned()
+    };
+    out.push_plain_pair("duration", &duration);
     match launches.call(row) {
         Some((call, cost)) => {
             let queued = launches.start(row).saturating_sub(call.saturating_add(cost)).max(0);

@@ -211,7 +211,9 @@ fn diagnosis_lines(report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'
     let undiagnosed = grouping.rows.iter().enumerate().filter(|(at, _)| !told(*at) && report.best_result(*at).is_some());
     let undiagnosed: f64 = undiagnosed.map(|(_, row)| row.share_percent).sum();
     let rest = 100.0 - undiagnosed - shares.iter().map(|s| s.2).sum::<f64>();
-    for (word, share) in [("no diagnosis", undiagnosed), ("not profiled", rest)].into_iter().filter(|r| r.1 >= 0.1) {
+    // Without times, no kernel has a share.
+    let timed = grouping.rows.iter().any(|row| row.share_percent > 0.0);
+    for (word, share) in [("no diagnosis", undiagnosed), ("not profiled", rest)].into_iter().filter(|r| timed && r.1 >= 0.1) {
         let mut spans = vec![Span::styled(format!("· {} ", align_left(word, name)), theme.style(Role::Dim))];
         spans.extend(bar(share / 100.0, wide, theme.style(Role::BarEmpty), theme));
         spans.push(Span::styled(align_right(&units::format_percent(share), 7), theme.style(Role::Dim)));

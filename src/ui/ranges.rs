@@ -28,6 +28,8 @@ const BAR: usize = 8;
 const NAME: usize = 30;
 /// Minimum number of rows of the tree if there are panels below it.
 const LEAST_TREE: u16 = 7;
+/// Part of the screen for the unfolded part of a large tree.
+const TREE_PART: (u16, u16) = (1, 2);
 
 impl ScreenView for RangesScreen {
     fn draw(&self, frame: &mut Frame<'_>, at: Place, app: &App, view: &mut View, theme: &Theme) {
@@ -47,7 +49,11 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, vie
     let (whole, mut rest) = (area, area);
     // A short tree leaves room for the selected range. Folding and filtering must not move the table.
     let listed = screen.tree.as_ref().map_or(0, |t| t.nodes.len());
-    let wanted = u16::try_from(listed).unwrap_or(u16::MAX).saturating_add(3).max(LEAST_TREE);
+    let rows = |n: usize| u16::try_from(n).unwrap_or(u16::MAX).saturating_add(3).max(LEAST_TREE);
+    // Of a large tree, only a part is unfolded at first: the table keeps its place until that part outgrows it.
+    let part = area.height * TREE_PART.0 / TREE_PART.1;
+    let fits = |wanted: u16| wanted.saturating_add(range_panel::LEAST) <= area.height;
+    let wanted = if !fits(rows(listed)) && rows(screen.shown.len()) <= part { part } else { rows(listed) };
     let area = if wanted.saturating_add(range_panel::LEAST) <= area.height {
         split_top(&mut rest, wanted)
     } else {

@@ -29,6 +29,9 @@ impl ScreenView for RerunScreen {
     }
 }
 
+/// Minimum number of lines of a script or command above its warnings.
+const LEAST_SCRIPT: usize = 6;
+
 /// Re-run screen: the most severe warning, a better command, or the keys for this command.
 fn next(app: &App, screen: &RerunScreen) -> String {
     let key = |id| app.session.key_link(id);
@@ -43,9 +46,10 @@ fn next(app: &App, screen: &RerunScreen) -> String {
             format!("{} checks another result: {text}", key(ActionId::Verify))
         };
     }
-    // A wide screen already shows the warnings in full and in color.
+    // A wide screen already shows the warnings in full and in color; an error has to be dealt with first.
     let wide = app.session.size.0 >= WIDE;
-    if let Some(w) = rerun.warnings.iter().filter(|w| !wide && w.severity >= Severity::Warning).max_by_key(|w| w.severity) {
+    let matters = |w: &&crate::rerun::warning::Warning| w.severity >= Severity::Error || !wide && w.severity >= Severity::Warning;
+    if let Some(w) = rerun.warnings.iter().filter(matters).max_by_key(|w| w.severity) {
         return format!("{} edits a field: {}", key(ActionId::Open), w.fix.clone().unwrap_or_else(|| w.to_sentence()));
     }
     if !rerun.is_runnable() {
@@ -88,7 +92,16 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RerunScreen, view
         lines.extend(command_lines(screen, theme, room));
         lines.push(Line::default());
         lines.extend(explanation_lines(screen, theme, room));
-        lines.extend(warning_lines(screen.current_rerun(), theme, room));
+        let warnings = warning_lines(screen.current_rerun(), theme, room);
+        // A long script must not hide what is wrong with it.
+        let inside = usize::from(main.height.saturating_sub(if bordered { 2 } else { 0 }));
+        let kept = inside.saturating_sub(warnings.len()).max(LEAST_SCRIPT);
+        if !warnings.is_empty() && lines.len() > kept {
+            let rest = format!("… {} copies all of it", app.session.key_label(ActionId::Copy));
+            lines.truncate(kept.saturating_sub(1));
+            lines.push(Line::styled(rest, theme.style(Role::Dim)));
+        }
+        lines.extend(warnings);
         lines.extend(result_lines(screen.current_rerun(), theme, room));
         let tall = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX);
         let launch = screen.picked.as_ref().and_then(|p| p.launches.first()).map(|l| l.0 as usize);

@@ -251,3 +251,16 @@ fn a_rerun_of_a_hint_collects_its_counters() {
     let rerun = explorer.screen();
     assert!(rerun.contains("launch 2") && rerun.contains("SQ_LDS_UNALIGNED_STALL") && !rerun.contains("SQ_THREAD_CYCLES_VALU"), "{rerun}");
 }
+
+/// The checklist of results on an AMD GPU counts AMD's counters, and names AMD's tools.
+#[test]
+fn the_checklist_of_amd_results_names_amd_s_tools() {
+    let folder = folder(TOP);
+    let mut explorer = Explorer::open(&[folder.path().to_owned()], (120, 50));
+    explorer.press("x");
+    let screen = explorer.screen();
+    assert!(screen.contains("hot kernels analyzed") && screen.contains("1 of the 1 hottest"), "{screen}");
+    for other in ["nsys", "WarpStateStats", "--set roofline"] {
+        assert!(!screen.contains(other), "{other}\n{screen}");
+    }
+}

@@ -37,7 +37,7 @@ pub fn predict_gain(relief: &DemandReduction, case: &Case<'_>) -> Gain {
         let save = |time: f64| (1.0 - time.max(least)).clamp(0.0, at_most);
         (save(worst.max(best)), save(best))
     });
-    Gain { at_most, expected, left, estimate: describe_estimate(relief, case).unwrap_or_default() }
+    Gain { at_most, expected, left, estimate: describe_estimate(relief, case).unwrap_or_default(), unknown: relief.unknown }
 }
 
 /// Maximum difference between the best time and the next unit's for that unit to explain the estimate.

@@ -75,6 +75,19 @@ impl Hint {
         self
     }
 
+    /// Says that nothing is known of the gain; the stake is only a place in the order then.
+    pub fn with_unknown_gain(mut self) -> Self {
+        self.details.relief = DemandReduction::unknown();
+        self.details.gain.unknown = true;
+        self
+    }
+
+    /// Sets the upper bound of the gain, where the stake is only a part of it.
+    pub fn with_bound(mut self, at_most: f64) -> Self {
+        self.details.gain.at_most = at_most.clamp(0.0, 1.0);
+        self
+    }
+
     /// Sets the data that would confirm the diagnosis.
     pub fn with_confirmation(mut self, sections: &[&'static str], source: bool, why: &str) -> Self {
         self.confirm = Confirm { sections: sections.to_vec(), source, trace: false, why: why.to_owned() };
@@ -92,6 +105,7 @@ impl Hint {
     pub fn gain_text(&self) -> String {
         match self.severity {
             Severity::Healthy => format!("{} from its roof", units::format_whole_percent(self.gain_percent())),
+            _ if self.details.gain.unknown => "gain not known".to_owned(),
             _ if self.is_minor() => format!("{} at stake", units::format_whole_percent(self.gain_percent())),
             _ => format!("saves {}", self.details.gain.to_text()),
         }
@@ -119,6 +133,7 @@ impl Hint {
     pub fn short_gain_text(&self) -> String {
         match (self.severity, self.details.gain.expected) {
             (Severity::Healthy, _) => units::format_whole_percent(self.gain_percent()),
+            _ if self.details.gain.unknown => "?".to_owned(),
             _ if self.is_minor() => units::format_whole_percent(self.gain_percent()),
             (_, None) => format!("≤{:.0}%", whole_percent(self.details.gain.at_most)),
             _ => self.details.gain.to_text().replace("about ", ""),
@@ -129,6 +144,7 @@ impl Hint {
     pub fn gain_range(&self) -> (f64, f64) {
         match self.severity {
             Severity::Healthy => (0.0, self.stake),
+            _ if self.details.gain.unknown => (0.0, 0.0),
             _ if self.is_minor() => (0.0, self.stake),
             _ => self.details.gain.expected.unwrap_or((0.0, self.details.gain.at_most)),
         }

@@ -57,7 +57,7 @@ pub fn diagnose(facts: &Facts) -> Vec<Hint> {
         hint.details.gain = after::predict_gain(&hint.details.relief, &case);
         // Without counters, the remaining demand is unknown.
         if case.demand.busiest_unit().is_none() {
-            hint.details.gain = Gain { at_most: hint.stake, expected: None, ..Gain::default() };
+            hint.details.gain = Gain { at_most: hint.stake, unknown: hint.details.relief.unknown, ..Gain::default() };
         }
     }
     let mut hints = rank::rank_hints(hints);

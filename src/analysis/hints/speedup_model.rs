@@ -13,6 +13,8 @@ pub struct Gain {
     pub left: String,
     /// What takes the expected time after the change; empty if there is no estimate, or if it is not about a unit.
     pub estimate: String,
+    /// True if nothing is known of the amount, not even a bound.
+    pub unknown: bool,
 }
 
 impl Gain {
@@ -30,6 +32,7 @@ impl Gain {
     /// Formats the gain: `40–59%`, or `at most 90%`.
     pub fn to_text(&self) -> String {
         match self.expected {
+            _ if self.unknown => "an unknown part".to_owned(),
             Some((least, most)) if whole_percent(most) - whole_percent(least) < 1.0 => format!("about {:.0}%", whole_percent(most)),
             Some((least, most)) => format!("{:.0}–{:.0}%", whole_percent(least), whole_percent(most)),
             None => format!("at most {:.0}%", whole_percent(self.at_most)),
@@ -53,12 +56,19 @@ pub struct DemandReduction {
     pub floor: Option<(f64, String)>,
     /// True if the kernel can be fused with another, which removes its start and end.
     pub fused: bool,
+    /// True if nothing is known of the effect on the time.
+    pub unknown: bool,
 }
 
 impl DemandReduction {
     /// Creates a change for which only a bound is known.
     pub fn bound_only() -> Self {
         Self::default()
+    }
+
+    /// Creates a change of whose effect nothing is known.
+    pub fn unknown() -> Self {
+        Self { unknown: true, ..Self::default() }
     }
 
     /// Sets the remaining fraction of a unit's work.

@@ -57,7 +57,7 @@ fn bytes<'a>(of: Option<Bytes>) -> Value<'a> {
 
 /// Difference from the median: `+12%`, or `·` if there is none.
 fn versus_median<'a>(r: &LaunchRow<'_>) -> Value<'a> {
-    let Some(median) = r.median.filter(|&m| m > 0.0) else { return Value::Absent };
+    let Some(median) = r.median.filter(|&m| m > 0.0 && r.profile.has_time(r.launch)) else { return Value::Absent };
     let percent = (r.profile.launches.duration(r.launch) as f64 / median - 1.0) * 100.0;
     Value::Text(if percent.abs() < 0.5 {
         "·".into()
@@ -100,7 +100,7 @@ pub fn columns<'p>() -> Vec<LaunchColumn<'p>> {
         .on_screen(9),
         LaunchColumn::new("start_ns", "start", Unit::Time, "start on the device, from the report's 0", |r| {
             let launches = &r.profile.launches;
-            Value::maybe_int(launches.has_start_times().then(|| launches.start(r.launch)))
+            Value::maybe_int((launches.has_start_times() && r.profile.has_time(r.launch)).then(|| launches.start(r.launch)))
         })
         .and_parquet()
         .priority(3)
@@ -111,7 +111,7 @@ pub fn columns<'p>() -> Vec<LaunchColumn<'p>> {
         })
         .only(Outputs::PARQUET),
         LaunchColumn::new("duration_ns", "duration", Unit::Ns, "duration on the device", |r| {
-            Value::Int(r.profile.launches.duration(r.launch))
+            if r.profile.has_time(r.launch) { Value::Int(r.profile.launches.duration(r.launch)) } else { Value::Absent }
         })
         .weighing()
         .and_parquet()

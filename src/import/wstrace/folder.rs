@@ -35,7 +35,7 @@ struct Member<'a> {
     path: &'a Path,
     facts: Facts,
     size: usize,
-    /// Time of its last change; only `None` if the file system does not know it.
+    /// Time of its last state, or of its last change; only `None` if the file system does not know it.
     changed: Option<SystemTime>,
 }
 
@@ -48,7 +48,9 @@ pub fn select_files<'a>(folder: &Path, files: Vec<TraceFile<'a>>) -> Result<Sele
             path,
             facts: rotation::facts_of(bytes).unwrap_or_default(),
             size: bytes.len(),
-            changed: std::fs::metadata(path).and_then(|m| m.modified()).ok(),
+            changed: rotation::last_time(bytes)
+                .map(|ns| SystemTime::UNIX_EPOCH + Duration::from_nanos(ns))
+                .or_else(|| std::fs::metadata(path).and_then(|m| m.modified()).ok()),
         })
         .collect();
     let later = members.iter().find_map(|m| Some((m.path, m.facts.number::<u32>("format").filter(|f| *f > FORMAT)?)));
@@ -108,12 +110,8 @@ fn names_of_runs(members: &[Member<'_>]) -> Option<Vec<PathBuf>> {
         }
     }
     runs.sort_by_key(|r| r.begun);
-    let mut end: Option<SystemTime> = None;
-    let mut apart = false;
-    for run in &runs {
-        apart |= end.is_some_and(|end| end + CLOCKS_DIFFER < run.begun);
-        end = end.max(Some(run.changed));
-    }
+    let first_end = runs.iter().map(|r| r.changed).min()?;
+    let apart = runs.iter().any(|run| first_end + CLOCKS_DIFFER < run.begun);
     apart.then(|| runs.into_iter().map(|r| r.name).collect())
 }
 

@@ -24,6 +24,15 @@ pub fn facts_of(bytes: &[u8]) -> Option<Facts> {
     Some(Facts::join_all(&rows.facts))
 }
 
+/// Time of the last state that a trace recorded, ns since 1970. Unlike the file's own time, it stays when it is copied.
+pub fn last_time(bytes: &[u8]) -> Option<u64> {
+    let (found, _) = find_blocks(bytes);
+    let last = found.iter().rev().find(|b| matches!(b.kind, BlockKind::State) && b.has_valid_checksum())?;
+    let mut rows = Rows::default();
+    rows.decode_block(last, Wants::ALL);
+    rows.state?.number("time")
+}
+
 /// Number of a rotated file, 0 for the first one of a process; `None` if it cannot be read.
 pub fn number_of_file(path: &Path) -> Option<u64> {
     let mut start = Vec::new();

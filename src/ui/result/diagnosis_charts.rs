@@ -315,7 +315,7 @@ fn draw_parts(frame: &mut Frame<'_>, area: Rect, panel: Panel, ranked: &[(String
     }
     let rest: f64 = waits.map(|r| r.1).sum();
     if rest >= 0.005 {
-        shares.push(Share { name: "other".to_owned(), share: rest, style: theme.style(Role::BarEmpty), letter: None });
+        shares.push(Share { name: "the rest".to_owned(), share: rest, style: theme.style(Role::BarEmpty), letter: None });
     }
     let inner = panel.draw(frame, area, true, theme);
     let columns = usize::from(inner.width);

@@ -57,6 +57,9 @@ pub fn next(app: &App, screen: &ResultScreen) -> String {
                     format!("{} shows what limits this kernel; the points are other results", key(ActionId::Hints))
                 }
                 Some((_, p)) => format!("{} opens the metrics of {}", key(ActionId::Open), p.kernel),
+                None if screen.roofline.plot.as_ref().is_some_and(|p| super::roofline::no_work(p)) => {
+                    format!("{} shows what limits this kernel: a roofline is for floating-point work", key(ActionId::Hints))
+                }
                 None if screen.subject.is_amd() => {
                     format!(
                         "{} shows the commands: rocprof-compute, among the alternatives, collects what a roofline needs",

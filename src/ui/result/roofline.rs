@@ -119,7 +119,7 @@ fn draw_narrow(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &
 }
 
 /// Returns true if work was counted and is zero in every known precision.
-fn no_work(plot: &Plot) -> bool {
+pub fn no_work(plot: &Plot) -> bool {
     !plot.placed.work.is_empty() && plot.placed.work.iter().all(|w| w.achieved == Some(0.0))
 }
 

@@ -82,8 +82,7 @@ pub fn partial_waves(amd: &Amd<'_>) -> Option<Hint> {
     let part = if once { busy.unwrap_or(0.0) } else { 1.0 };
     let saved = (empty.warps * part).min(1.0 - memory) * ((0.8 - memory) / 0.2).clamp(0.0, 1.0);
     let alone = once && busy.is_none();
-    Some(
-        Hint::new(
+    let hint = Hint::new(
             Diagnosis::PartialWarps,
             if alone { LEAST.min(empty.warps) } else { saved },
             lanes::describe_lanes(items, wave, empty, ("workgroups", "work-item"), "wave"),
@@ -108,8 +107,8 @@ pub fn partial_waves(amd: &Amd<'_>) -> Option<Hint> {
             "choose a workgroup size that is a multiple of 64 work-items, 256 as a rule, and fewer workgroups: one work-item for each element, with a check for the end",
             "or let all lanes of a wave share the work of a workgroup",
         ])
-        .with_confirmation(&["SQ_INSTS_VALU", "SQ_WAVES", "GRBM_GUI_ACTIVE"], false, "how busy the vector ALUs are"),
-    )
+        .with_confirmation(&["SQ_INSTS_VALU", "SQ_WAVES", "GRBM_GUI_ACTIVE"], false, "how busy the vector ALUs are");
+    Some(if alone { hint.with_unknown_gain() } else { hint })
 }
 
 /// Rule for `warp-divergence`: lanes without work.

@@ -52,7 +52,16 @@ fn wait_hint(amd: &Amd<'_>, id: Diagnosis, kinds: &[&str], what: &str, actions: 
                     )]),
             )
             .with_actions(actions)
-            .with_confirmation(&[], false, "the instructions, hottest first: the source screen; when each wave waits: its timeline"),
+            .with_confirmation(
+                &[],
+                false,
+                // Samples have no times.
+                if samples.is_some() {
+                    "the instructions, hottest first: the source screen"
+                } else {
+                    "the instructions, hottest first: the source screen; when each wave waits: its timeline"
+                },
+            ),
     )
 }
 

@@ -25,7 +25,8 @@ pub fn scratch_memory(amd: &Amd<'_>) -> Option<Hint> {
             0.05,
             format!("each work-item has {bytes:.0} bytes of scratch memory: spilled registers, or arrays that are indexed at run time"),
         )
-        .with_gain_basis("not known: counters do not tell scratch from other accesses")
+        .with_gain_basis("counters do not tell scratch from other accesses")
+        .with_unknown_gain()
         .with_confidence(Sure::Possible)
         .with_evidence([Evidence::from_value("scratch of a work-item", bytes, "byte", None)])
         .with_actions(&[
@@ -127,6 +128,11 @@ pub fn memory_latency(amd: &Amd<'_>) -> Option<Hint> {
     }
     let waits = amd.waves_spend().into_iter().find(|s| s.0 == "dependency wait").map(|s| s.1);
     let stake = (1.0 - peak) * Demand::waiting_counts(peak) * waits.unwrap_or(1.0);
+    // Without any waits, the busiest unit takes its time, or the waves what they do besides.
+    let (at_most, limit) = match waits {
+        Some(w) if w < 1.0 - peak => (w, "no wave cycle spent waiting".to_owned()),
+        _ => (1.0 - peak, format!("the next limit: {unit} at {}", format_share(peak))),
+    };
     let headline = waits.map_or_else(
         || format!("waves wait: the busiest unit, {unit}, is at {} of its peak", format_share(peak)),
         |w| {
@@ -139,7 +145,8 @@ pub fn memory_latency(amd: &Amd<'_>) -> Option<Hint> {
     );
     Some(
         Hint::new(Diagnosis::MemoryLatency, stake, headline)
-            .with_gain_basis(format!("the next limit: {unit} at {}", format_share(peak)))
+            .with_gain_basis(limit)
+            .with_bound(at_most)
             .with_confidence(Sure::Possible)
             .with_evidence([
                 amd.evidence("vector ALUs busy", "VALUBusy", Some(IDLE)),

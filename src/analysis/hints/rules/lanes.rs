@@ -79,7 +79,7 @@ pub fn partial_warps(case: &Case<'_>) -> Option<Hint> {
             } else {
                 format!("the same threads in full warps: {} fewer warps", format_share(empty.warps))
             })
-            .with_relief(work.with_left(Unit::Dram, shared).with_left(Unit::L2, shared))
+            .with_relief(if alone && once { DemandReduction::unknown() } else { work.with_left(Unit::Dram, shared).with_left(Unit::L2, shared) })
             .with_confidence(sure)
             .with_evidence([
                 case.metric_evidence("block_size", None),

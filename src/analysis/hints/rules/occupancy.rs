@@ -96,11 +96,18 @@ pub fn limited_occupancy(case: &Case<'_>) -> Option<Hint> {
         _ => stake,
     };
     let sure = if alone { Sure::Possible } else { sure };
+    // More warps issue the same instructions.
+    let slots = case.demand.get(Unit::Issue).unwrap_or(0.0);
     // The same work with more warps: by Little's law, the time drops in proportion, or less if something else slows
     // them down.
-    let relief = if alone { DemandReduction::bound_only() } else { DemandReduction::bound_only().with_time(0.9 * (1.0 - stake), 1.5) };
-    let relief = relief
-        .with_floor(0.9 * warps, format!("there can be {:.1} times as many warps, with a tolerance of a tenth", 1.0 / warps.max(1e-6)));
+    let relief =
+        if alone { DemandReduction::unknown() } else { DemandReduction::bound_only().with_time((0.9 * (1.0 - stake)).max(slots), 1.5) };
+    let relief = if slots > 0.9 * warps {
+        relief.with_floor(slots, format!("the same instructions need {} of the issue slots", format_share(slots)))
+    } else {
+        relief
+            .with_floor(0.9 * warps, format!("there can be {:.1} times as many warps, with a tolerance of a tenth", 1.0 / warps.max(1e-6)))
+    };
     let bound = if alone {
         "only counters can tell whether it costs anything; listed because it limits the launch".to_owned()
     } else {

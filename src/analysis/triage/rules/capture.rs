@@ -42,9 +42,14 @@ pub fn short_capture(case: &RunContext<'_>) -> Option<Finding> {
     let (headline, action) = if few || once {
         (
             format!(
-                "only {} in {}, and nothing repeats: too little to identify a steady state",
+                "only {} in {}, {}",
                 units::format_count(operations, "operation"),
-                format_ns(case.length() as f64)
+                format_ns(case.length() as f64),
+                match (&case.steps.found, case.steps.list.len()) {
+                    (Some(_), steps @ 1..3) => format!("in {}: too few to tell what recurs", units::format_count(steps, "step")),
+                    (Some(_), steps @ 3..) => format!("in {}: too little to judge", units::format_count(steps, "step")),
+                    _ => "and nothing repeats: too little to identify a steady state".to_owned(),
+                }
             ),
             "Record at least three steps after the warm-up.".to_owned(),
         )

@@ -13,6 +13,9 @@ use crate::model::units::format_share;
 /// A delay in the first part of the window, up to this share, belongs to the start.
 const START: f64 = 0.05;
 
+/// Factor by which a gap is shorter than the longest for the headline to leave it out.
+const MUCH_SHORTER: i64 = 5;
+
 /// Describes the host's activity during a gap.
 fn describe_activity(case: &RunContext<'_>, piece: &Piece) -> String {
     if let Some(name) = piece.name {
@@ -92,12 +95,14 @@ pub fn single_delay(case: &RunContext<'_>) -> Option<Finding> {
     let into = (first.gap.0 - case.window.0) as f64;
     let early = into <= START * case.length() as f64;
     let when = if early { "at the start".to_owned() } else { format!("{} into {base}", format_ns(into)) };
-    // If there are more gaps than devices, some device has two of them.
-    let twice = delays.len() > case.devices.len();
+    // If there are more gaps than devices, some device has two of them. A gap that is much shorter than the first is only
+    // in the list.
+    let long = delays.iter().filter(|d| d.length() >= first.length() / MUCH_SHORTER).count();
+    let twice = long > case.devices.len();
     let of = if twice { ("twice", "up to ") } else { ("once", "") };
     let kind = if early { "a start" } else { "a single delay" };
     // Gaps of several devices at the same time count once for each.
-    let headline_share = if twice { case.share(first.length()) } else { share };
+    let headline_share = if long < delays.len() || twice { case.share(first.length()) } else { share };
     let pieces: Vec<Piece> = first.parts.iter().map(|p| *p.1).collect();
     let mut finding = Finding::new(
         Verdict::SingleDelay,

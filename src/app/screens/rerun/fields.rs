@@ -146,8 +146,11 @@ pub static FIELDS: &[Field] = &[
         parts: &[PartId::Processes],
         about: "Which of the processes is profiled.",
         applies: |s| s.picked.as_ref().is_some_and(|p| matches!(p.scope, Some(Scope::AtOnce { .. }))),
-        value: |s, _| match s.picked.as_ref().and_then(|p| p.scope.as_ref()) {
-            Some(Scope::AtOnce { rank, processes, .. }) => format!("{rank} of {processes}"),
+        value: |s, profile| match s.picked.as_ref().and_then(|p| p.scope.as_ref()) {
+            // The job may have more ranks than this report.
+            Some(Scope::AtOnce { rank, processes, .. }) => {
+                format!("{rank} of {}", profile.rank.world.map_or(*processes, |world| (*processes).max(world as usize)))
+            }
             _ => String::new(),
         },
         edit: |s, _| edit_line(LineOf::Rank, s.request.options.rank.map_or_else(String::new, |r| r.to_string())),
