@@ -19,7 +19,7 @@ pub fn workflow_steps(subject: &Subject, compared: bool, others: bool) -> [PathS
     let measured = subject.depth >= Depth::Basic && subject.roofs;
     let traced = subject.is_amd() && subject.depth == Depth::Full;
     let decided = if subject.is_amd() { traced } else { measured && subject.is_decided() };
-    // What was collected can settle the cause without the sections that come before it as a rule.
+    // The collected data can settle the cause without the sections that come before it as a rule.
     let told = subject.depth >= Depth::Basic && subject.hints.first().is_some_and(|h| h.sure == Sure::Certain);
     let done = [
         ("hot kernel", true),

@@ -50,7 +50,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, vie
     // A short tree leaves room for the selected range. Folding and filtering must not move the table.
     let listed = screen.tree.as_ref().map_or(0, |t| t.nodes.len());
     let rows = |n: usize| u16::try_from(n).unwrap_or(u16::MAX).saturating_add(3).max(LEAST_TREE);
-    // Of a large tree, only a part is unfolded at first: the table keeps its place until that part outgrows it.
+    // Only a part of a large tree is unfolded at first: the table keeps its place until that part outgrows it.
     let part = area.height * TREE_PART.0 / TREE_PART.1;
     let fits = |wanted: u16| wanted.saturating_add(range_panel::LEAST) <= area.height;
     let wanted = if !fits(rows(listed)) && rows(screen.shown.len()) <= part { part } else { rows(listed) };

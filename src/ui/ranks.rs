@@ -361,7 +361,7 @@ fn selected_lines(screen: &RanksScreen, ranks: &Ranks, columns: usize, theme: &T
     (out, facts)
 }
 
-/// What holds for the ranks together: the first finding with its remedy, and the tables of collectives and waits.
+/// Lines about the ranks together: the first finding with its remedy, and the tables of collectives and waits.
 fn job_lines(ranks: &Ranks, columns: usize, theme: &Theme) -> (Vec<Line<'static>>, Vec<Line<'static>>) {
     let job = &ranks.job;
     let (mut advice, mut out) = (Vec::new(), Vec::new());

@@ -13,7 +13,7 @@ pub const LEAST: f64 = 0.04;
 /// A diagnosis with the kernel's own numbers.
 pub type Hint = Finding<Diagnosis>;
 
-/// What to collect, and the question that it answers.
+/// Data to collect, and the question that it answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Confirm {
     /// Sections, as arguments to `--section`.

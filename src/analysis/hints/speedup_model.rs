@@ -11,7 +11,8 @@ pub struct Gain {
     pub expected: Option<(f64, f64)>,
     /// Description of the limit that remains after the change.
     pub left: String,
-    /// What takes the expected time after the change; empty if there is no estimate, or if it is not about a unit.
+    /// The unit that takes the expected time after the change, in words; empty if there is no estimate, or if no unit
+    /// explains it.
     pub estimate: String,
     /// True if nothing is known of the amount, not even a bound.
     pub unknown: bool,

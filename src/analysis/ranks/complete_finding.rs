@@ -1,4 +1,4 @@
-//! What the other ranks say about a rank's own findings on collectives. A single report cannot tell communication from
+//! Completes a rank's own findings on collectives by what the other ranks show. A single report cannot tell communication from
 //! waiting for another rank.
 
 use super::job_result::{Job, Member};

@@ -132,7 +132,7 @@ impl ResultScreen {
                 counters.push(counter);
             }
         }
-        // What is read from memory and what is written need a run each.
+        // Reads from memory and writes to it need a run each.
         if counters.iter().any(|c| c == "FETCH_SIZE" || c == "WRITE_SIZE") {
             return Some(Options { collect: Collect::Question("memory"), ..Options::default() });
         }
