@@ -42,6 +42,11 @@ pub enum CodeOrigin {
     Standard,
 }
 
+/// Returns true for a file that torch.compile generated.
+pub fn is_generated(file: &str) -> bool {
+    GENERATED.iter().any(|folder| file.contains(folder))
+}
+
 impl CodeOrigin {
     pub fn of_frame(frame: &StackFrame) -> Self {
         match (&frame.file, &frame.module) {
@@ -105,7 +110,7 @@ impl CodeOrigin {
         } else if !file.starts_with('/') && file.split_once('/').is_some_and(|(first, _)| FRAMEWORKS.contains(&first)) {
             // In PyTorch's traces, file paths start at the package.
             Self::Framework
-        } else if GENERATED.iter().any(|folder| file.contains(folder)) {
+        } else if is_generated(file) {
             Self::Framework
         } else if file.is_empty() || file.starts_with('<') || in_python_library(file) {
             Self::Standard

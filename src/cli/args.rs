@@ -44,7 +44,7 @@ pub struct Args {
     /// Command; without one, the reports open in the explorer.
     #[command(subcommand)]
     pub command: Option<Command>,
-    #[arg(help = format!("Reports to open: {}; also .gz and .zst of these", crate::import::open::supported_files().join(", ")))]
+    #[arg(help = format!("Reports to open, or a folder of them: {}; also .gz and .zst of these", crate::import::open::supported_files().join(", ")))]
     pub files: Vec<PathBuf>,
     #[command(flatten)]
     pub global: GlobalArgs,

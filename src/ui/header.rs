@@ -3,6 +3,7 @@
 use super::screens::view_of;
 use super::text::{LinePart, bar, fit_parts, part, shade_track};
 use super::{Role, Theme};
+use crate::analysis::labels::cut_middle;
 use crate::app::{ActionId, App, Open, Report, Stage};
 use crate::model::text::escape_unsafe;
 use crate::model::{Device, MemoryLevel, Nanos, NoteKind, Profile, Severity, units};
@@ -46,12 +47,17 @@ fn device_names(profile: &Profile) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
+/// Minimum width of the file's name.
+const LEAST_FILE: usize = 40;
+
 fn first_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'static> {
     let text = theme.style(Role::Text);
     let name = report.file.file_name().map_or_else(|| report.file.display().to_string(), |n| n.to_string_lossy().into_owned());
+    // A long name leaves room for the tool, the GPU and the launches.
+    let name = cut_middle(&escape_unsafe(&name), (columns / 2).max(LEAST_FILE));
     let mut parts = vec![
         part(0, vec![Span::styled("warpscope", theme.style(Role::Brand))]),
-        part(0, vec![Span::styled(escape_unsafe(&name).into_owned(), theme.style(Role::Title))]),
+        part(0, vec![Span::styled(name, theme.style(Role::Title))]),
     ];
     if app.session.reports.len() > 1 {
         parts.push(part(

@@ -59,7 +59,7 @@ fn the_limit_of_the_whole_run_is_that_of_the_overview() {
     let whole = e.app.session.reports[0].whole_triage().unwrap().clone();
     let verdict = whole.verdict().unwrap();
     assert!(whole.outside.is_some() && verdict.gain_percent() >= 1.0);
-    let limit = format!("{} ({:.0}%)", verdict.id.id(), verdict.gain_percent());
+    let limit = format!("{} (up to {:.0}%)", verdict.id.id(), verdict.gain_percent());
     assert!(e.screen().contains(&limit), "{limit}: {}", e.screen());
     assert!(e.screen().contains("of the steady state"), "{}", e.screen());
 }

@@ -1,5 +1,6 @@
 //! Allocation sites: stacks, each summarized on one line.
 
+use crate::analysis::code_origin::is_generated;
 use crate::analysis::labels::{cut_end, cut_middle};
 use crate::analysis::name_pattern::name_pattern;
 use crate::model::api_call::NONE;
@@ -114,17 +115,17 @@ pub fn is_library(frame: &Frame) -> bool {
     file == OPERATOR
         || file.starts_with('<')
         || file.starts_with("torch/")
-        || ["/site-packages/", "/dist-packages/", "/lib/python3", "/torchinductor_", "/torch/nn/", "/torch/optim/"]
-            .iter()
-            .any(|p| file.contains(p))
+        || is_generated(file)
+        || ["/site-packages/", "/dist-packages/", "/lib/python3", "/torch/nn/", "/torch/optim/"].iter().any(|p| file.contains(p))
 }
 
 /// Returns the innermost informative frame, and the program's own innermost frame.
 fn key_frames(stacks: &Stacks, stack: u32) -> (Option<&Frame>, Option<&Frame>) {
     let own = stacks.frames_of(stack).find(|f| !is_native(f) && !is_library(f));
-    // Users do not know most C++ frames, but they recognize the operator.
-    let inner =
-        stacks.frames_of(stack).find(|f| !is_native(f)).or_else(|| stacks.frames_of(stack).find(|f| f.function.starts_with("at::_ops::")));
+    // Each allocation of a compiled program has a line of generated code of its own, which says nothing beside the
+    // program's. Users do not know most C++ frames, but they recognize the operator.
+    let told = |f: &&Frame| !is_native(f) && (own.is_none() || !is_generated(&f.file));
+    let inner = stacks.frames_of(stack).find(told).or_else(|| stacks.frames_of(stack).find(|f| f.function.starts_with("at::_ops::")));
     (inner, own)
 }
 
@@ -214,4 +215,30 @@ fn by_ranges(profile: &Profile) -> (Stacks, Vec<u32>) {
         }
     }
     (stacks, stack_of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of generated code do not split what one line of the program allocates.
+    #[test]
+    fn a_compiled_program_allocates_at_its_own_lines() {
+        let frame = |function: &str, file: &str, line| Frame { function: function.into(), file: file.into(), line };
+        let frames = vec![
+            frame("call", "/tmp/torchinductor_me/ab/cab.py", 9_935),
+            frame("call", "/tmp/torchinductor_me/ab/cab.py", 7_001),
+            frame("run", "/usr/lib/python3/dist-packages/torch/_inductor/utils.py", 12),
+            frame("forward", "/home/me/transformer.py", 22),
+        ];
+        let mut stacks = Stacks::default();
+        stacks.frames = frames;
+        let compiled: Vec<u32> = [[0, 2, 3], [1, 2, 3]].map(|stack| stacks.push(stack)).to_vec();
+        let alone = stacks.push([0, 2]);
+        let keys: Vec<_> = compiled.iter().map(|&stack| key_frames(&stacks, stack)).collect();
+        assert_eq!(keys[0], keys[1]);
+        assert_eq!(keys[0].1.map(|f| f.line), Some(22));
+        // Without a line of the program, the generated one is all there is.
+        assert_eq!(key_frames(&stacks, alone).0.map(|f| f.line), Some(9_935));
+    }
 }

@@ -49,6 +49,11 @@ const SHARES: [f64; 4] = [0.5, 0.3, 0.1, 0.03];
 const UNEVEN: f64 = 2.0;
 
 impl Steps {
+    /// Noun for a step: rises and falls of memory may be anything that allocates and frees repeatedly.
+    pub fn noun(&self) -> &'static str {
+        if self.found == Some(StepBasis::Cycles) { "cycle" } else { "step" }
+    }
+
     pub fn from_ledger(profile: &Profile, sites: &Sites, ledger: &Ledger) -> Self {
         let (found, starts) = match by_ranges(profile, ledger) {
             Some((name, starts)) => (StepBasis::Ranges(name), starts),
@@ -90,7 +95,7 @@ impl Steps {
     pub fn step_text(&self, time: i64) -> Option<String> {
         let (step, all) = (self.step_at(time)? + 1, self.list.len());
         let by_optimizer = matches!(&self.found, Some(StepBasis::Ranges(name)) if name.starts_with("Optimizer."));
-        Some(if by_optimizer { format!("after optimizer step {step} of {all}") } else { format!("in step {step} of {all}") })
+        Some(if by_optimizer { format!("after optimizer step {step} of {all}") } else { format!("in {} {step} of {all}", self.noun()) })
     }
 
     /// Median length, ns.

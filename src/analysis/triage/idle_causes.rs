@@ -42,14 +42,23 @@ pub struct Gaps<'a> {
     /// Process of the last operation on each device.
     processes: Vec<Option<u32>>,
     /// Time during which a process captures or instantiates graphs, by process id.
-    capturing: FxHashMap<u32, Intervals>,
+    capturing: FxHashMap<u32, Captures>,
 }
 
+/// Times in which a process captures or instantiates graphs, and the thread that does, if it is the only one.
+struct Captures {
+    times: Intervals,
+    thread: Option<u32>,
+}
+
+/// Thread and time of a capture or an instantiation.
+type Capture = (u32, (i64, i64));
+
 /// Time from the first call of a capture to its last one, and that of instantiations, by process id.
-fn capturing_times(profile: &Profile) -> FxHashMap<u32, Intervals> {
+fn capturing_times(profile: &Profile) -> FxHashMap<u32, Captures> {
     let named = |word: &str| -> Vec<bool> { profile.calls.names.iter().map(|n| n.name.contains(word)).collect() };
     let (begins, ends, builds) = (named("StreamBeginCapture"), named("StreamEndCapture"), named("GraphInstantiate"));
-    let mut out: FxHashMap<u32, Vec<(i64, i64)>> = FxHashMap::default();
+    let mut out: FxHashMap<u32, Vec<Capture>> = FxHashMap::default();
     if !begins.contains(&true) && !builds.contains(&true) {
         return FxHashMap::default();
     }
@@ -62,12 +71,16 @@ fn capturing_times(profile: &Profile) -> FxHashMap<u32, Intervals> {
         if is(&begins) {
             open.entry(thread).or_insert(start);
         } else if is(&ends) {
-            out.entry(thread.0).or_default().extend(open.remove(&thread).map(|began| (began, end)));
+            out.entry(thread.0).or_default().extend(open.remove(&thread).map(|began| (thread.1, (began, end))));
         } else if is(&builds) {
-            out.entry(thread.0).or_default().push((start, end));
+            out.entry(thread.0).or_default().push((thread.1, (start, end)));
         }
     }
-    out.into_iter().map(|(pid, list)| (pid, list.into_iter().collect())).collect()
+    let captures = |list: Vec<Capture>| Captures {
+        thread: list.first().map(|c| c.0).filter(|first| list.iter().all(|c| c.0 == *first)),
+        times: list.into_iter().map(|c| c.1).collect(),
+    };
+    out.into_iter().map(|(pid, list)| (pid, captures(list))).collect()
 }
 
 /// Returns the start of the first call of each process that launches work, if there are several.
@@ -177,9 +190,11 @@ impl<'a> Gaps<'a> {
             // Captured launches do not run on the device.
             let pid = self.ops.units.get(gap.unit).and_then(|u| u.pid);
             let mut at = gap.start;
-            for (start, end) in pid.and_then(|pid| self.capturing.get(&pid)).into_iter().flat_map(|c| c.clipped_to(gap.start, gap.end)) {
+            let captures = pid.and_then(|pid| self.capturing.get(&pid));
+            let lane = pid.zip(captures.and_then(|c| c.thread)).and_then(|(pid, tid)| self.host.lane_index(pid, tid));
+            for (start, end) in captures.into_iter().flat_map(|c| c.times.clipped_to(gap.start, gap.end)) {
                 out.extend((at < start).then_some(Piece { start: at, end: start, ..whole(Cause::Ended, None) }));
-                out.push(Piece { start, end, at: start, ..whole(Cause::Graph, None) });
+                out.push(Piece { start, end, at: start, ..whole(Cause::Graph, lane) });
                 at = end;
             }
             out.extend((at < gap.end).then_some(Piece { start: at, ..whole(Cause::Ended, None) }));
@@ -399,7 +414,8 @@ mod tests {
             profile.calls.thread.push(thread);
         }
         let found = capturing_times(&profile);
-        let of = |pid: u32| found[&pid].as_slice().to_vec();
+        let of = |pid: u32| found[&pid].times.as_slice().to_vec();
         assert_eq!((of(7), of(8)), (vec![(100, 205), (300, 305)], vec![(400, 405)]));
+        assert_eq!((found[&7].thread, found[&8].thread), (Some(1), Some(1)), "a capture that does not end is none");
     }
 }

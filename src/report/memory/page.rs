@@ -110,7 +110,9 @@ fn device_facts(of: &Memory<'_>, d: &DeviceUsage) -> Vec<(&'static str, String)>
             }
             StepBasis::Cycles => "memory that rises and falls".to_owned(),
         };
-        out.push(("steps", format!("{} by {by}", d.steps.list.len())));
+        // Rises and falls may be anything that allocates and frees repeatedly.
+        let word = if matches!(found, StepBasis::Cycles) { "cycles" } else { "steps" };
+        out.push((word, format!("{} by {by}", d.steps.list.len())));
     }
     out
 }

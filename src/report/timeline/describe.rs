@@ -28,7 +28,12 @@ pub fn format_time(ns: i64, step: i64) -> String {
         1_000_000..=99_999_999 => 3,
         _ => 1,
     };
-    format!("{:.digits$} s", ns as f64 / 1e9)
+    let text = format!("{:.digits$} s", ns as f64 / 1e9);
+    // A time just before 0 is 0 at this precision.
+    match text.strip_prefix('-') {
+        Some(rest) if !rest.contains(|c: char| ('1'..='9').contains(&c)) => rest.to_owned(),
+        _ => text,
+    }
 }
 
 fn memory_kind_word(kind: MemoryKind) -> &'static str {

@@ -361,8 +361,10 @@ fn is_shown(finding: &Finding) -> bool {
 fn limit_lines(label: &str, triage: &Triage, most: usize, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     for finding in triage.findings.iter().filter(|f| is_shown(f)).take(most) {
-        let text =
-            format!("{} ({}): {}", finding.id.id(), units::format_whole_percent(finding.gain_percent()), escape_unsafe(&finding.headline));
+        // The sentence has the share of the time; the gain may be less.
+        let gain = units::format_whole_percent(finding.gain_percent());
+        let most = if finding.id == Verdict::GpuBound { gain } else { format!("up to {gain}") };
+        let text = format!("{} ({most}): {}", finding.id.id(), escape_unsafe(&finding.headline));
         for (at, line) in wrap_text(&text, columns.saturating_sub(LABEL).max(20)).into_iter().enumerate() {
             let label = if at == 0 { label } else { "" };
             out.push(Line::from(vec![
