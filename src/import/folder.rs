@@ -1,6 +1,6 @@
 //! Reports in a folder and below, by the names of the files
 
-use super::open::may_be_report;
+use super::open::{is_told_by_content, may_be_report};
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -22,6 +22,9 @@ pub struct Limits {
     pub entries: usize,
 }
 
+/// Number of directory entries as which a file counts that has to be opened: a folder may hold thousands of tables.
+const OPENED: usize = 20;
+
 /// Lists files that the explorer may be able to open, newest first. Links to folders are not followed, because they
 /// may form cycles, and hidden folders are skipped, because they hold caches. The second value is true if the search
 /// ended at a limit of entries.
@@ -40,7 +43,13 @@ pub fn find_reports(folders: &[PathBuf], limits: Limits) -> (Vec<FoundReport>, b
             let Ok(meta) = entry.metadata() else { continue };
             if meta.is_dir() && depth > 0 && !entry.file_name().to_string_lossy().starts_with('.') {
                 left.push_back((path, depth - 1));
-            } else if meta.is_file() && may_be_report(&path) {
+            } else if meta.is_file() {
+                if is_told_by_content(&path) {
+                    entries += OPENED;
+                }
+                if !may_be_report(&path) {
+                    continue;
+                }
                 found.push(FoundReport { path, bytes: meta.len(), modified_ms: meta.modified().map_or(0, milliseconds_of) });
             }
         }

@@ -92,6 +92,11 @@ const JSON_HEAD: u64 = 4096;
 /// Keys that traces have at their start: the trace event format's, PyTorch's, and `rocprofv3`'s.
 const JSON_KEYS: [&str; 3] = ["\"traceEvents\"", "\"schemaVersion\"", "\"rocprofiler-sdk-tool\""];
 
+/// Returns true for a file whose name does not tell if it is a report, so that its beginning has to be read.
+pub fn is_told_by_content(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json") || e.eq_ignore_ascii_case("csv"))
+}
+
 /// Like [`is_openable`], but without tables and JSON files of other kinds, judging by their beginning.
 pub fn may_be_report(path: &Path) -> bool {
     is_openable(path) && !is_other_json(path) && !is_other_table(path)

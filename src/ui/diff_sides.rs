@@ -192,13 +192,14 @@ pub fn draw_selected(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &Diff
     let panel = Panel::new(title);
     let panel = if by_step { panel.note(vec![Span::styled("whole runs", theme.style(Role::Dim))]) } else { panel };
     let inner = panel.draw(frame, area, true, theme);
+    // A line's style covers the whole width of its area.
+    let left = if beside.is_empty() { inner.width } else { (FIGURES as u16).min(inner.width) };
     if !beside.is_empty() {
-        let left = (FIGURES as u16).min(inner.width);
         let right_of = Rect { x: inner.x + left, width: inner.width - left, ..inner };
         draw_lines(frame, right_of, beside.into_iter().take(inner.height.into()).collect());
     }
     figures.truncate(inner.height.into());
-    draw_lines(frame, inner, figures);
+    draw_lines(frame, Rect { width: left, ..inner }, figures);
 }
 
 fn selected_lines(app: &App, screen: &DiffScreen, words: Words, (columns, rows): (usize, usize), theme: &Theme) -> Option<Selected> {

@@ -1,5 +1,5 @@
-//! Completes a rank's own findings on collectives by what the other ranks show. A single report cannot tell communication from
-//! waiting for another rank.
+//! Completes a rank's own findings on collectives by what the other ranks show. A single report cannot tell
+//! communication from waiting for another rank.
 
 use super::job_result::{Job, Member};
 use super::nccl;
