@@ -152,8 +152,12 @@ impl Input {
         }
         // rocprof-compute has a folder for the GPU inside of that of the workload.
         let inner = input.report_folders(path, kinds);
-        if let [only] = &inner[..] {
-            return Self::open_folder(only, job, kinds);
+        let files =
+            input.members.iter().map(|m| &m.path).filter(|file| (kinds.openable)(file) && !inner.iter().any(|f| file.starts_with(f)));
+        let mut reports: Vec<PathBuf> = files.cloned().chain(inner.iter().cloned()).collect();
+        reports.sort();
+        if let [only] = &reports[..] {
+            return Self::open(only, job, kinds);
         }
         // In a thread trace, each dispatch has its own directory.
         let traced: Vec<String> = input
@@ -174,13 +178,8 @@ impl Input {
             let what = "the waves of a thread trace without the instructions that they ran: code.json is missing";
             return Err(ImportError::refused(path, what, "copy the whole folder, or take the trace again"));
         }
-        let files =
-            input.members.iter().map(|m| &m.path).filter(|file| (kinds.openable)(file) && !inner.iter().any(|f| file.starts_with(f)));
-        let mut reports: Vec<PathBuf> = files.cloned().chain(inner.iter().cloned()).collect();
-        reports.sort();
         match &reports[..] {
             [] => Err(ImportError::refused(path, "a folder without a report", "name a report, or the folder of one")),
-            [only] => Self::open(only, job, kinds),
             [first, ..] => {
                 let what = format!("a folder with {} reports", reports.len());
                 Err(ImportError::refused(path, what, format!("name one of them, such as {}", first.display())))

@@ -73,20 +73,22 @@ impl Selection {
     }
 }
 
+fn has_one_process(profile: &Profile) -> bool {
+    let mut pids = profile.places.iter().filter_map(|p| p.pid);
+    pids.next().is_none_or(|first| pids.all(|p| p == first))
+}
+
 /// Returns true if ncu profiled every launch of the only process, so that counting the results counts the launches.
 pub fn has_all_launches(profile: &Profile) -> bool {
-    let mut pids = profile.places.iter().filter_map(|p| p.pid);
-    let one_process = pids.next().is_none_or(|first| pids.all(|p| p == first));
     let everything = |s: Selection| s.name.is_none() && s.skip == 0 && s.count.is_none() && s.range.is_none();
-    one_process && profile.metrics.as_ref().and_then(|m| Selection::from_metrics(m)).is_some_and(everything)
+    has_one_process(profile) && profile.metrics.as_ref().and_then(|m| Selection::from_metrics(m)).is_some_and(everything)
 }
 
 /// Changes the command for results of this report so that it counts launches as the report's own command did.
 pub fn as_before(profile: &Profile, rows: &[usize], options: &Options, rerun: &mut Rerun) {
     let Some(metrics) = profile.metrics.as_ref().filter(|_| profile.order == LaunchOrder::Chosen) else { return };
     let Some(selection) = Selection::from_metrics(metrics) else { return };
-    let mut pids = profile.places.iter().filter_map(|p| p.pid);
-    let one_process = pids.next().is_none_or(|first| pids.all(|p| p == first));
+    let one_process = has_one_process(profile);
     let in_a_row = rows.windows(2).all(|w| w[1] == w[0] + 1);
     // Keep options that the user explicitly set.
     let usual = Options::default();

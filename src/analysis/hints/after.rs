@@ -46,7 +46,7 @@ const ALIKE: f64 = 0.02;
 /// Names the unit that takes the best time after the change.
 fn describe_estimate(relief: &DemandReduction, case: &Case<'_>) -> Option<String> {
     let (best, _) = relief.time?;
-    let (unit, share) = units_after(relief, case).max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let (unit, share) = units_after(relief, case).into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     // Several sectors of a request share one wavefront, so that L1's work may shrink by more than the sectors.
     let part = relief.remaining_part(unit);
     let of = if part < 1.0 { format!(", for {} of its work", format_share(part)) } else { String::new() };
@@ -55,18 +55,17 @@ fn describe_estimate(relief: &DemandReduction, case: &Case<'_>) -> Option<String
 
 /// Time that the next unit needs at its attainable rate, relative to the current time.
 pub fn next(relief: &DemandReduction, case: &Case<'_>) -> f64 {
-    units_after(relief, case).map(|(_, share)| share).fold(overhead_floor(relief, case), f64::max)
+    units_after(relief, case).into_iter().map(|(_, share)| share).fold(overhead_floor(relief, case), f64::max)
 }
 
 /// Times that the units need after the change at their attainable rates, relative to the current time.
-fn units_after(relief: &DemandReduction, case: &Case<'_>) -> impl Iterator<Item = (Unit, f64)> {
+fn units_after(relief: &DemandReduction, case: &Case<'_>) -> Vec<(Unit, f64)> {
     let share = |b: &Busy| {
         let rate = if b.unit == Unit::Dram { attainable_share(case.facts) } else { REACHED };
         b.share * relief.remaining_part(b.unit) / rate
     };
     let counts = |unit: Unit| !(matches!(unit, Unit::Sm | Unit::Memory) || unit == Unit::L2 && Demand::is_stream(case.facts));
-    let units: Vec<(Unit, f64)> = case.demand.ranked_units().iter().filter(|b| counts(b.unit)).map(|b| (b.unit, share(b))).collect();
-    units.into_iter()
+    case.demand.ranked_units().iter().filter(|b| counts(b.unit)).map(|b| (b.unit, share(b))).collect()
 }
 
 /// Share of the kernel's time taken by its start and end, which no change removes except fusion with another kernel.

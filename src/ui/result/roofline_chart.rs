@@ -273,7 +273,7 @@ type To<'a> = (&'a dyn Fn(f64) -> f64, &'a dyn Fn(f64) -> f64);
 
 /// Columns between a point and the name of a roof in the same row, which would be taken for the point's name.
 const APART: usize = 6;
-/// The same for the name of a slope, which stands beside its line.
+/// Columns between a point and the name of a slope in the same row.
 const BESIDE: usize = 5;
 
 /// Returns the names of roofs that are in one row of the chart, from the longest to the shortest text.
