@@ -110,6 +110,14 @@ pub fn builtin_catalog() -> &'static Catalog {
     })
 }
 
+impl Concept {
+    /// Returns true if the value is the sum of several metrics.
+    pub fn adds_up(&self) -> bool {
+        let lists = std::iter::once(&self.names).chain(self.alias.values());
+        matches!(self.combine.as_str(), "sum" | "any") && lists.map(Vec::len).max() > Some(1)
+    }
+}
+
 impl Catalog {
     /// Returns the concept to which a metric belongs.
     pub fn of_metric(&self, name: &str) -> Option<&Concept> {

@@ -2,9 +2,10 @@
 
 use super::fuzzy::name_similarity;
 use super::hint_outcome::{Promise, add_remaining, predicted_gains};
-use super::workload_match::{Durations, Work, WorkChange, compare_durations, launch_durations};
+use super::workload_match::{GroupLaunches, Work, WorkChange, compare_durations, grouped_launches};
 use super::{Family, GroupBy, GroupRow, Grouping, Paths};
-use crate::model::Profile;
+use crate::model::config::format_dim3;
+use crate::model::{LaunchConfig, Profile};
 use std::collections::BTreeMap;
 
 /// Tells in which of the two runs a kernel occurs.
@@ -79,6 +80,8 @@ pub struct DiffRow {
     pub promise: Option<Promise>,
     /// Time per step in each run, if the runs have different numbers of steps.
     pub step: Option<StepChange>,
+    /// Changes of the launch configuration with the most time.
+    pub config_changes: Vec<ConfigChange>,
 }
 
 /// Mean time of a kernel per step in each run.
@@ -93,6 +96,12 @@ pub struct StepChange {
 }
 
 impl DiffRow {
+    /// Describes what changed in the launch configuration: `grid 2048 to 1024, registers 40 to 32`.
+    pub fn config_text(&self) -> Option<String> {
+        let one = |c: &ConfigChange| format!("{} {} to {}", c.name, c.before, c.after);
+        (!self.config_changes.is_empty()).then(|| self.config_changes.iter().map(one).collect::<Vec<_>>().join(", "))
+    }
+
     /// Returns the name in the second run, or else in the first.
     pub fn name(&self) -> &str {
         self.after.as_ref().or(self.before.as_ref()).map_or("", |s| &s.name)
@@ -241,7 +250,7 @@ impl Diff {
 
 fn build_row(fate: Fate, before: Option<&GroupRow>, after: Option<&GroupRow>, found: WorkChange) -> DiffRow {
     let (before, after) = (before.map(Into::into), after.map(Into::into));
-    DiffRow { fate, before, after, p: found.p, work: found.work, each: found.each, promise: None, step: None }
+    DiffRow { fate, before, after, p: found.p, work: found.work, each: found.each, promise: None, step: None, config_changes: Vec::new() }
 }
 
 /// Compares two runs, grouped by the same criterion.
@@ -249,16 +258,25 @@ pub fn diff_profiles(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
     let paths = |p: &Profile| by.needs_paths().then(|| Paths::from_profile(p));
     let (paths_a, paths_b) = (paths(before), paths(after));
     let (a, b) = (Grouping::from_profile(before, by, paths_a.as_ref()), Grouping::from_profile(after, by, paths_b.as_ref()));
-    let single_a = launch_durations(before, by.is_kernel(), |l| a.row_of(before, paths_a.as_ref(), l));
-    let single_b = launch_durations(after, by.is_kernel(), |l| b.row_of(after, paths_b.as_ref(), l));
-    let none = Durations::new();
+    let single_a = grouped_launches(before, by.is_kernel(), |l| a.row_of(before, paths_a.as_ref(), l));
+    let single_b = grouped_launches(after, by.is_kernel(), |l| b.row_of(after, paths_b.as_ref(), l));
+    let none = GroupLaunches::default();
     // Without individual launches (tables of totals), only medians are available.
     let test = |i: usize, j: usize| match (single_a.get(&i), single_b.get(&j)) {
         (None, None) => {
             let change = |a: f64, b: f64| (a > 0.0).then(|| (b - a) / a * 100.0);
             WorkChange { each: a.rows[i].stats.median.zip(b.rows[j].stats.median).and_then(|(a, b)| change(a, b)), ..WorkChange::default() }
         }
-        (a, b) => compare_durations(a.unwrap_or(&none), b.unwrap_or(&none)),
+        (a, b) => compare_durations(&a.unwrap_or(&none).durations, &b.unwrap_or(&none).durations),
+    };
+    let changes = |i: usize, j: usize| {
+        let main = |profile: &'_ Profile, group: Option<&GroupLaunches>| profile.configs.get(group?.main_config()?.0 as usize).cloned();
+        let configs = main(before, single_a.get(&i)).zip(main(after, single_b.get(&j)));
+        configs.map(|(was, is)| config_changes(&was, &is, after.is_amd())).unwrap_or_default()
+    };
+    let pair = |fate: Fate, i: usize, j: usize| DiffRow {
+        config_changes: changes(i, j),
+        ..build_row(fate, Some(&a.rows[i]), Some(&b.rows[j]), test(i, j))
     };
     let by_name: BTreeMap<&str, usize> = b.rows.iter().enumerate().map(|(i, r)| (r.name.as_str(), i)).collect();
     let mut rows = Vec::new();
@@ -267,7 +285,7 @@ pub fn diff_profiles(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
     for (i, before) in a.rows.iter().enumerate() {
         if let Some(&j) = by_name.get(before.name.as_str()) {
             used[j] = true;
-            rows.push(build_row(Fate::Both, Some(before), Some(&b.rows[j]), test(i, j)));
+            rows.push(pair(Fate::Both, i, j));
         } else {
             gone.push(i);
         }
@@ -292,7 +310,7 @@ pub fn diff_profiles(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
         if gone.contains(&i) && new.contains(&j) {
             gone.retain(|g| *g != i);
             new.retain(|n| *n != j);
-            rows.push(build_row(Fate::Renamed, Some(&a.rows[i]), Some(&b.rows[j]), test(i, j)));
+            rows.push(pair(Fate::Renamed, i, j));
         }
     }
     rows.extend(gone.into_iter().map(|i| build_row(Fate::Gone, Some(&a.rows[i]), None, WorkChange::default())));
@@ -320,6 +338,31 @@ pub fn diff_profiles(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
         caveats: comparison_caveats(before, after),
         rows,
     }
+}
+
+/// A property of the launch configuration with the most time, where it differs between the runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigChange {
+    pub name: &'static str,
+    pub before: String,
+    pub after: String,
+}
+
+/// Returns the properties that are known of both configurations and differ.
+fn config_changes(was: &LaunchConfig, is: &LaunchConfig, amd: bool) -> Vec<ConfigChange> {
+    type Property = fn(&LaunchConfig) -> Option<String>;
+    const PROPERTIES: [(&str, &str, Property); 5] = [
+        ("grid", "grid", |c| c.grid.map(format_dim3)),
+        ("block", "workgroup", |c| c.block.map(format_dim3)),
+        ("cluster", "cluster", |c| Some(c.cluster.filter(|c| *c != [1, 1, 1]).map_or_else(|| "none".to_owned(), format_dim3))),
+        ("shared", "LDS", |c| c.shared_memory().map(|s| s.to_string())),
+        ("registers", "VGPRs", |c| c.registers.map(|n| n.to_string())),
+    ];
+    let change = |(cuda, hip, of): (&'static str, &'static str, Property)| {
+        let (before, after) = (of(was)?, of(is)?);
+        (before != after).then_some(ConfigChange { name: if amd { hip } else { cuda }, before, after })
+    };
+    PROPERTIES.into_iter().filter_map(change).collect()
 }
 
 fn is_one_isolated(a: &Profile, b: &Profile) -> bool {

@@ -155,7 +155,17 @@ mod tests {
             Some(Side { name: name.to_owned(), count, total, avg: 1_000.0, median: Some(1_000.0), collective: false })
         };
         let (before, after) = (side(counts.0), side(counts.1));
-        DiffRow { fate: Fate::Both, before, after, p: None, work: Work::Same, each: Some(each), promise: None, step: None }
+        DiffRow {
+            fate: Fate::Both,
+            before,
+            after,
+            p: None,
+            work: Work::Same,
+            each: Some(each),
+            promise: None,
+            step: None,
+            config_changes: Vec::new(),
+        }
     }
 
     #[test]

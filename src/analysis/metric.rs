@@ -75,6 +75,9 @@ pub fn unit_of<'a>(name: &str, unit: &'a str) -> &'a str {
         "sample"
     } else if name.contains("warps_issue_stalled_") && name.ends_with("_per_issue_active.ratio") || name.contains("_warp_latency_") {
         "cycle"
+    } else if unit == "byte" && name.starts_with("derived__memory_") && name.contains("_sectors_") {
+        // ncu 2024 labels counts of sectors as bytes.
+        "sector"
     } else {
         unit
     }
@@ -189,7 +192,8 @@ fn split_name(name: &str) -> (&str, &str, &str) {
 /// Returns a display name: the title of the metric's concept, or one derived from the metric name, such as `SM: pipe
 /// tensor cycles active`.
 pub fn display_title(name: &str) -> String {
-    if let Some(concept) = super::catalog::builtin_catalog().of_metric(name) {
+    // The title of a sum over several metrics is not that of one of them.
+    if let Some(concept) = super::catalog::builtin_catalog().of_metric(name).filter(|c| !c.adds_up()) {
         return concept.title.clone();
     }
     let (unit, what, _) = split_name(name);
@@ -291,6 +295,16 @@ mod tests {
             (format_count(760_086_528.0), format_count(1_234.0), format_count(0.0)),
             ("760 M".to_owned(), "1,234".to_owned(), "0".to_owned())
         );
+    }
+
+    #[test]
+    fn one_of_several_metrics_has_no_title_of_their_sum() {
+        let reads = "dram__bytes_read.sum.pct_of_peak_sustained_elapsed";
+        let writes = "dram__bytes_write.sum.pct_of_peak_sustained_elapsed";
+        assert_eq!([display_title(reads), display_title(writes)], ["DRAM: bytes read", "DRAM: bytes write"]);
+        assert_eq!(display_title("sm__throughput.avg.pct_of_peak_sustained_elapsed"), "Compute (SM) throughput");
+        let excessive = "derived__memory_l2_theoretical_sectors_global_excessive";
+        assert_eq!((unit_of(excessive, "byte"), unit_of("dram__bytes_read.sum", "byte")), ("sector", "byte"));
     }
 
     #[test]

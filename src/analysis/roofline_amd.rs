@@ -168,7 +168,7 @@ fn add_remarks(gpu: &Gpu, measured: bool, vectors: bool, out: &mut Placed) {
         out.remarks.push("What this GPU can do at most is not known here: roofs are drawn of MI200, MI300 and MI350.".to_owned());
     } else {
         out.remarks.push(format!(
-            "The roofs are what the GPU can do at its highest clock{clock}; AMD's own benchmark reaches 63% to 80% of the memory's."
+            "The roofs are what the GPU can do at its highest clock{clock}; AMD's own benchmark reaches 63% to 80% of the memory's, and shares of memory elsewhere are of that."
         ));
     }
     if vectors {

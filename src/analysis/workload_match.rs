@@ -57,17 +57,37 @@ pub struct WorkChange {
     pub each: Option<f64>,
 }
 
-/// Durations of individual launches, by group index and by grid and block. If groups are not kernels, grids and blocks
+/// Launches of a group.
+#[derive(Clone, Debug, Default)]
+pub struct GroupLaunches {
+    pub durations: Durations,
+    /// Time by launch configuration, ns.
+    configs: BTreeMap<ConfigId, i64>,
+}
+
+impl GroupLaunches {
+    /// Returns the configuration that takes the most time.
+    pub fn main_config(&self) -> Option<ConfigId> {
+        self.configs.iter().max_by_key(|(id, ns)| (**ns, std::cmp::Reverse(**id))).map(|(id, _)| *id)
+    }
+}
+
+/// Individual launches by group index, with durations by grid and block. If groups are not kernels, grids and blocks
 /// are ignored.
-pub fn launch_durations(profile: &Profile, kernels: bool, mut row_of: impl FnMut(usize) -> Option<usize>) -> HashMap<usize, Durations> {
+pub fn grouped_launches(profile: &Profile, kernels: bool, mut row_of: impl FnMut(usize) -> Option<usize>) -> HashMap<usize, GroupLaunches> {
     let shape = |c: &LaunchConfig| Some((c.grid?, c.block?, c.dynamic_shared.map_or(0, |b| b.0)));
     let shapes: Vec<Shape> = profile.configs.iter().map(shape).collect();
     let of = |id: Option<ConfigId>| id.and_then(|c| shapes.get(c.0 as usize).copied()).flatten().filter(|_| kernels);
-    let mut out: HashMap<usize, Durations> = HashMap::new();
+    let mut out: HashMap<usize, GroupLaunches> = HashMap::new();
     for launch in 0..profile.launches.len() {
         if let Some(row) = row_of(launch) {
-            let shape = of(profile.launches.config(launch));
-            out.entry(row).or_default().entry(shape).or_default().push(profile.launches.duration(launch));
+            let (config, ns) = (profile.launches.config(launch), profile.launches.duration(launch));
+            let group = out.entry(row).or_default();
+            group.durations.entry(of(config)).or_default().push(ns);
+            if let Some(config) = config.filter(|_| kernels) {
+                let time = group.configs.entry(config).or_default();
+                *time = time.saturating_add(ns);
+            }
         }
     }
     out

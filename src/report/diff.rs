@@ -28,6 +28,21 @@ fn prediction_lines(rows: &[&DiffRow]) -> Vec<String> {
     lines
 }
 
+/// One line for each kernel whose launch configuration changed.
+fn config_lines(rows: &[&DiffRow]) -> Vec<String> {
+    let changed = rows.iter().filter_map(|r| Some(format!("{}: {}", r.name(), r.config_text()?)));
+    let mut lines: Vec<String> = changed.collect();
+    if lines.len() > CONFIGS {
+        let more = lines.len() - CONFIGS;
+        lines.truncate(CONFIGS);
+        lines.push(format!("and {more} more kernels with another launch configuration (--format json lists all)"));
+    }
+    lines
+}
+
+/// Maximum number of lines about launch configurations in a human-readable table.
+const CONFIGS: usize = 5;
+
 /// Maximum number of lines about predictions in a human-readable table.
 const PROMISES: usize = 10;
 
@@ -133,6 +148,10 @@ pub fn document<'a>(diff: &Diff, rows: &[&'a DiffRow], judged: Option<(&Triage, 
         blocks.push(Block::List(lines));
     }
     blocks.extend([Block::Text(totals_sentence(diff)), Block::Rows(Box::new(table))]);
+    let configs = config_lines(rows);
+    if !configs.is_empty() {
+        blocks.push(Block::List(configs));
+    }
     let predictions = prediction_lines(rows);
     if !predictions.is_empty() {
         blocks.push(Block::List(predictions));
@@ -165,7 +184,7 @@ pub(in crate::report) struct DiffJson<'a> {
 
 impl JsonDocument for DiffJson<'_> {
     const NAME: &'static str = "diff";
-    const VERSION: &'static str = "1.1";
+    const VERSION: &'static str = "1.2";
 }
 
 impl TableRow for DiffRow {

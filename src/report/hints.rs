@@ -309,9 +309,11 @@ fn hint_rows(subject: Subject, most: usize) -> impl Iterator<Item = HintRow> {
 }
 
 /// Sentence for a kernel on an AMD GPU of which only the timeline is known.
-pub const NO_COUNTERS: &str = "no counters were collected; rocprofv3 --pmc collects them";
+const NO_COUNTERS: &str = "no counters were collected; rocprofv3 --pmc collects them";
 /// Sentence for a kernel on an AMD GPU without any hints.
-pub const TOO_LITTLE: &str = "nothing stands out by the counters that were collected";
+const TOO_LITTLE: &str = "nothing stands out by the counters that were collected";
+/// Sentence for a kernel on an AMD GPU if neither its use of memory nor that of the units is known.
+const NOT_JUDGED: &str = "not judged: the counters that tell whether memory or a unit limits it were not collected";
 
 /// Gain from following a hint, and what limits it, in one or two sentences.
 fn gain_text(h: &Hint) -> String {
@@ -371,7 +373,7 @@ pub fn hint_text(h: &Hint) -> FindingText {
 pub fn no_hints_reason(s: &Subject) -> String {
     match s.sections_to_collect() {
         _ if s.is_amd() && s.depth == Depth::Timeline => NO_COUNTERS.to_owned(),
-        _ if s.is_amd() => s.not_counted.clone().unwrap_or_else(|| TOO_LITTLE.to_owned()),
+        _ if s.is_amd() => s.not_counted.clone().unwrap_or_else(|| if s.roofs { TOO_LITTLE } else { NOT_JUDGED }.to_owned()),
         _ if s.failed => "ncu could not profile this launch".to_owned(),
         Some(c) => format!("not enough was collected to name a cause; collect {}", c.sections.join(", ")),
         None => "nothing stands out by the rules".to_owned(),

@@ -6,7 +6,7 @@ use super::nvtx::Enclosing;
 use super::options::Options;
 use super::processes::Scope;
 use super::program::Program;
-use crate::model::{Kernel, NameForm, Profile};
+use crate::model::{Device, Kernel, NameForm, Profile};
 use std::collections::BTreeSet;
 
 #[derive(Debug)]
@@ -34,6 +34,11 @@ pub struct Facts<'a> {
     pub whole_graphs: bool,
     /// The command profiles a range instead of single kernels.
     pub as_range: bool,
+}
+
+/// Returns the GPU of a launch, if known.
+pub(super) fn launch_device(profile: &Profile, row: usize) -> Option<&Device> {
+    profile.device_of(profile.places.get(profile.launches.place(row)?.0 as usize)?)
 }
 
 impl Facts<'_> {

@@ -8,7 +8,9 @@
 
 use super::program::{self, Program};
 use super::warning::{Warning, warning};
-use super::{Alternative, Collect, CommandPart, Cost, OpenedBy, Options, PartId, Rerun, Selects, ncu_builder, parts, ranges, shell};
+use super::{
+    Alternative, Collect, CommandPart, Cost, OpenedBy, Options, PartId, Rerun, Selects, capture_range, ncu_builder, parts, ranges, shell,
+};
 use crate::model::units::format_count;
 use crate::model::{Kernel, LaunchId, LaunchOrder, NameForm, Nanos, NoteKind, Profile, Severity};
 use std::collections::BTreeSet;
@@ -181,10 +183,11 @@ impl<'a> Group<'a> {
     fn collect_warnings(&self, program: &Program, options: &Options) -> Vec<Warning> {
         let profile = self.profile;
         let mut out = Vec::new();
-        if matches!(options.opened_by, Some(OpenedBy::Late | OpenedBy::ProfilerApi(_) | OpenedBy::Range(_))) {
-            let text =
-                "The capture was opened later than the program: what was launched before is not counted here, and rocprofv3 counts it.";
-            out.push(warning("hidden-launches", Severity::Error, text).mark_inexact());
+        if capture_range::opened_by(profile, options) != OpenedBy::Start {
+            let text = "No exact count is possible: the capture began after the program started, and rocprofv3 counts the launches \
+                        before it, too. The command will select an earlier launch of this kernel.";
+            let fix = "record the program from its start with rocprofv3, and pick the launch there";
+            out.push(warning("hidden-launches", Severity::Error, text).with_fix(fix).mark_inexact());
         }
         if self.kernel.mangled.is_none() && !self.kernel.demangled().contains('(') && !self.kernel.demangled().starts_with("__amd_") {
             let text = "The name has no parameters, and the report does not say whether it was recorded with --truncate-kernels: a C++ kernel of this name would not be matched.";

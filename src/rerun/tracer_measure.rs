@@ -4,6 +4,7 @@
 //! The tracer counts launches of a function or symbol per process, from 1, in the order of their calls. Kernels
 //! launched by a CUDA graph do not count, since they have no separate calls.
 
+use super::facts::launch_device;
 use super::launch_skip::{self, Unit};
 use super::ncu_builder::Draft;
 use super::ncu_report_selection::has_all_launches;
@@ -43,11 +44,20 @@ fn tracer_questions(collect: &Collect) -> Option<&'static str> {
     }
 }
 
+/// Oldest compute capability that CUPTI's Range Profiling API supports, according to its documentation.
+const OLDEST: (u32, u32) = (7, 5);
+
 /// Explains in a sentence for the user why a launch cannot be measured in place.
 fn refusal_reason(profile: &Profile, row: usize) -> Option<String> {
     let launches = &profile.launches;
     let config = launches.config(row).and_then(|c| profile.configs.get(c.0 as usize));
     let kernel = profile.kernels.get(launches.kernel(row).0 as usize);
+    let capability = launch_device(profile, row).and_then(|d| d.compute_capability);
+    if let Some((major, minor)) = capability.filter(|c| *c < OLDEST) {
+        return Some(format!(
+            "launch {row} ran on a GPU of compute capability {major}.{minor}, and CUPTI measures launches in place since Turing (7.5)"
+        ));
+    }
     if launches.graph_node(row).is_some() {
         return Some(format!(
             "launch {row} is made by a CUDA graph, and the tracer measures only kernels that are launched by themselves: use ncu"

@@ -20,6 +20,7 @@ type Check = fn(&Facts<'_>) -> Option<Warning>;
 
 /// All checks, most important first.
 pub static CHECKS: &[(&str, Check)] = &[
+    ("unsupported-gpu", unsupported_gpu),
     ("hidden-launches", hidden_launches),
     ("chosen-launches", super::ncu_report_selection::check_chosen_launches),
     ("processes", check_processes),
@@ -42,6 +43,26 @@ pub static CHECKS: &[(&str, Check)] = &[
 
 pub fn run_checks(facts: &Facts<'_>) -> Vec<Warning> {
     CHECKS.iter().filter_map(|(_, check)| check(facts)).collect()
+}
+
+/// Oldest compute capability that ncu profiles, and oldest one that ncu since 2025.3 profiles: release notes of Nsight
+/// Compute 2020.1 and 2025.3.
+const NCU_OLDEST: (u32, u32) = (7, 0);
+const NEW_NCU_OLDEST: (u32, u32) = (7, 5);
+
+fn unsupported_gpu(f: &Facts<'_>) -> Option<Warning> {
+    let capability = |&row: &usize| super::facts::launch_device(f.profile, row)?.compute_capability;
+    let oldest = f.rows.iter().filter_map(capability).min()?;
+    let of = format!("compute capability {}.{}", oldest.0, oldest.1);
+    if oldest < NCU_OLDEST {
+        let text = format!("ncu will not profile this launch: it supports GPUs since Volta, and this one has {of}.");
+        let fix = "nvprof measures it, or run the program on a newer GPU";
+        return Some(warning("unsupported-gpu", Severity::Error, text).with_fix(fix).mark_inexact());
+    }
+    (oldest < NEW_NCU_OLDEST).then(|| {
+        let text = format!("This GPU has {of}: ncu since 2025.3 no longer profiles it.");
+        warning("unsupported-gpu", Severity::Info, text).with_fix("use ncu 2025.2 or older")
+    })
 }
 
 /// The capture started late, and no ncu filter starts at the same point.

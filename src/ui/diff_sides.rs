@@ -232,6 +232,9 @@ fn selected_lines(app: &App, screen: &DiffScreen, words: Words, (columns, rows):
         let (a, b) = both(text);
         pair(word, a, b);
     }
+    for change in &row.config_changes {
+        pair(change.name, cut_end(&change.before, 13), cut_end(&change.after, 13));
+    }
     if let Some((promise, got)) = row.hint_outcome() {
         let role = if promise.classify_outcome(got) == Outcome::Kept { Role::Good } else { Role::Warn };
         out.push(Line::default());

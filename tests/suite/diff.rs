@@ -17,6 +17,26 @@ fn a_run_beside_itself_is_the_same() {
     }
 }
 
+/// A changed launch configuration is named, in the words of the report's vendor.
+#[test]
+fn changes_of_the_launch_configuration_are_named() {
+    let before = read(&packed("zoo")).unwrap();
+    let id = "(SELECT id FROM StringIds WHERE value = 'matmul_naive')";
+    let changed = format!(
+        "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET gridX = gridX / 2, blockX = blockX * 2, registersPerThread = registersPerThread + 8 \
+         WHERE shortName = {id};"
+    );
+    let after = edited_profile("zoo", &changed);
+    let d = diff_profiles(&before, &after, GroupBy::Name);
+    let text = |name: &str| d.rows.iter().find(|r| r.name() == name).unwrap().config_text();
+    assert_eq!(text("matmul_naive").as_deref(), Some("grid 128×128 to 64×128, block 16×16 to 32×16, registers 32 to 40"));
+    assert_eq!(d.rows.iter().filter(|r| !r.config_changes.is_empty()).count(), 1);
+    let rows: Vec<_> = d.rows.iter().collect();
+    let mut out = Vec::new();
+    warpscope::report::document::write_text(&mut out, &warpscope::report::diff::document(&d, &rows, None), None).unwrap();
+    assert!(String::from_utf8(out).unwrap().contains("matmul_naive: grid 128×128 to 64×128"), "in the text");
+}
+
 /// One kernel 10% slower at every launch, one renamed, one removed.
 #[test]
 fn changes_are_found_and_weighed() {
@@ -106,7 +126,17 @@ fn a_promise_stands_beside_what_came_of_it() {
     let promise = Some(Promise { id: Diagnosis::Uncoalesced, gain, size: None, remains: false });
     let row = |after: Option<Side>, p| {
         let each = after.as_ref().and_then(|s| s.median).map(|m| (m - 1_000.0) / 10.0);
-        DiffRow { fate: Fate::Both, before: side(10, 1_000), after, p, work: Work::Same, each, promise: promise.clone(), step: None }
+        DiffRow {
+            fate: Fate::Both,
+            before: side(10, 1_000),
+            after,
+            p,
+            work: Work::Same,
+            each,
+            promise: promise.clone(),
+            step: None,
+            config_changes: Vec::new(),
+        }
     };
     // The predictions are the lines below the table.
     let said = |row: &DiffRow| {

@@ -1,8 +1,10 @@
 //! Work inside a range: kernels and copies, in the tree of ranges and in its data.
 
-use super::support::{Explorer, read, root};
+use super::support::{Explorer, read, read_as, root, unpacked};
+use rusqlite::Connection;
 use warpscope::analysis::range_tree::RangeTree;
 use warpscope::app::KeyScope;
+use warpscope::import::Wants;
 use warpscope::model::Cancel;
 
 /// A range that only copies is not a range without work: its copies are listed, and the key leads to the longest one.
@@ -36,4 +38,28 @@ fn the_work_of_a_node_is_all_of_its_operations() {
             assert!(work.copies.iter().all(|c| longest(c) <= c.ns && longest(c) as f64 >= c.ns as f64 / c.count as f64));
         }
     }
+}
+
+/// A backward pass runs on a thread of its own, while the thread of its NVTX range waits: kernels in the range by SQL, by
+/// the time of their calls.
+#[test]
+fn what_a_helper_launches_is_in_the_range_of_the_thread_that_waits() {
+    let path = unpacked("ddp_rank0");
+    let db = Connection::open(&path).unwrap();
+    let kernels = |range: &str| -> i64 {
+        let sql = "SELECT count(DISTINCT k.rowid) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN CUPTI_ACTIVITY_KIND_RUNTIME r \
+                   ON r.correlationId = k.correlationId AND r.globalTid / 16777216 = k.globalPid / 16777216 \
+                   JOIN NVTX_EVENTS n ON r.start BETWEEN n.start AND n.end LEFT JOIN StringIds s ON s.id = n.textId \
+                   WHERE coalesce(n.text, s.value) = ?1";
+        db.query_row(sql, [range], |r| r.get(0)).unwrap()
+    };
+    let tree = RangeTree::from_profile(&read_as(&path, Wants::EXPLORER).unwrap(), &Cancel::default()).unwrap();
+    let node = |name: &str| tree.nodes.iter().find(|n| n.name == name).unwrap();
+    for name in ["backward", "forward", "optimizer"] {
+        let node = node(name);
+        assert_eq!(i64::try_from(node.kernels + node.collectives).unwrap(), kernels(name), "{name}");
+    }
+    let (backward, forward) = (node("backward"), node("forward"));
+    assert!(backward.helped * 10 > backward.kernel_ns.max(backward.busy) * 9 && forward.helped == 0, "{backward:?}");
+    assert!(tree.outside_percent() < 1.0);
 }

@@ -60,6 +60,27 @@ fn chosen_launches() {
     calm(&plain(&read(&root().join("fixtures/demo/llm_gemm.ncu-rep.zst")).unwrap(), 1), "chosen-launches");
 }
 
+/// ncu and CUPTI no longer support old GPUs.
+#[test]
+fn gpus_that_ncu_does_not_support() {
+    let on = |major: u32, minor: u32| {
+        let mut profile = read(&packed("single")).unwrap();
+        profile.devices[0].compute_capability = Some((major, minor));
+        plain(&profile, 57)
+    };
+    let in_place = |r: &Rerun| r.alternatives.iter().any(|a| a.why.starts_with("Without ncu"));
+    let pascal = on(6, 0);
+    let w = warned(&pascal, "unsupported-gpu");
+    assert!(w.severity == Severity::Error && w.text.contains("6.0") && !pascal.is_exact() && !in_place(&pascal), "{w:?}");
+    let volta = on(7, 0);
+    let w = warned(&volta, "unsupported-gpu");
+    assert!(w.severity == Severity::Info && w.fix.as_deref().unwrap().contains("2025.2") && volta.is_exact() && !in_place(&volta), "{w:?}");
+    for (major, minor) in [(7, 5), (9, 0), (12, 0)] {
+        calm(&on(major, minor), "unsupported-gpu");
+    }
+    assert!(in_place(&on(9, 0)));
+}
+
 #[test]
 fn hidden_launches() {
     // Inside a range that occurs once: the count in that range is offered, with a condition.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use warpscope::analysis::timeline::{
     Category, Content, Event, Events, GroupKey, Lane, Matches, Pattern, RowKind, Timeline, TimelinePart, Track, Window, build_part,
-    compute_cells, link, visible_blocks,
+    compute_cells, link, sum_calls, visible_blocks,
 };
 use warpscope::model::{Cancel, CopyKind, MemOpKind, Profile};
 use warpscope::report::timeline::paint;
@@ -343,6 +343,52 @@ fn what_belongs_together_is_found_from_both_sides() {
         println!("{name}: {pairs} pairs, {inside} ranges around them");
         assert!(pairs > 0 || profile.launches.is_empty() || name.contains("graph_whole"), "{name}");
     }
+}
+
+/// Sums of host calls in windows against the profile's tables, row by row.
+#[test]
+fn calls_in_a_window_are_those_of_the_tables() {
+    let (mut sums, mut cut) = (0, 0);
+    for (name, profile, timeline) in runs() {
+        let of = timeline.event_reader(profile);
+        for thread in timeline.groups.iter().filter_map(|g| if let GroupKey::Thread(pid, tid) = g.key { Some((pid, tid)) } else { None }) {
+            for n in 0..40 {
+                let window = somewhere(timeline, f64::from(n) / 40.0, 0.1 + f64::from(n % 4) * 0.15, 1);
+                let (start, end) = (window.start, window.end);
+                let Some(calls) = sum_calls(timeline, &of, thread, (start, end)) else {
+                    cut += 1;
+                    continue;
+                };
+                let clip =
+                    |from: i64, took: i64| (from < end && from + took > start).then(|| ((from + took).min(end) - from.max(start), 1));
+                let add = |a: (i64, usize), b: (i64, usize)| (a.0 + b.0, a.1 + b.1);
+                let host = (0..profile.calls.len())
+                    .filter(|&c| profile.calls.thread_of(c) == thread)
+                    .filter_map(|c| clip(profile.calls.start[c], profile.calls.duration[c]));
+                let os = (0..profile.os_calls.start.len())
+                    .filter(|&c| {
+                        let t = &profile.threads[profile.os_calls.thread[c] as usize];
+                        (t.pid, t.tid) == thread
+                    })
+                    .filter_map(|c| clip(profile.os_calls.start[c], profile.os_calls.duration[c]));
+                // The nodes of a graph share a call.
+                let launched: std::collections::BTreeSet<(i64, i64)> = (0..profile.launches.len())
+                    .filter(|&l| {
+                        let place = &profile.places[profile.launches.place(l).unwrap().0 as usize];
+                        place.thread.map(|t| (place.pid.unwrap_or_default(), t)) == Some(thread)
+                    })
+                    .filter_map(|l| profile.launches.call(l))
+                    .collect();
+                let launches = launched.into_iter().filter_map(|(from, took)| clip(from, took));
+                let expected = host.chain(os).chain(launches).fold((0, 0), add);
+                let found = calls.iter().map(|c| (c.ns, c.count)).fold((0, 0), add);
+                assert_eq!(found, expected, "{name}: {thread:?} {start} to {end}: {calls:?}");
+                assert!(calls.windows(2).all(|w| w[0].ns >= w[1].ns), "{name}");
+                sums += calls.len();
+            }
+        }
+    }
+    assert!(sums > 500, "{sums} sums, {cut} windows with too many calls");
 }
 
 #[test]

@@ -192,6 +192,10 @@ fn hips_calls_tell_an_amd_gpu_without_facts() {
         {"ph": "X", "cat": "kernel", "name": "k", "pid": 2, "tid": 0, "ts": 3, "dur": 1, "args": {"correlation": 1, "device": 2, "stream": 0}}]}"#;
     let profile = read(&file("hip.json", text)).unwrap();
     assert_eq!((profile.devices[0].id, profile.devices[0].maker), (2, Vendor::Amd));
+    // rocprofv3 counts from the start of the program, and the trace began later.
+    let rerun = super::rerun::one(&profile, 0, &warpscope::rerun::Options::default());
+    assert!(rerun.argv()[0] == "rocprofv3" && !rerun.is_exact(), "{rerun:?}");
+    assert!(rerun.warnings.iter().any(|w| w.id == "hidden-launches"), "{:?}", rerun.warnings);
 }
 
 /// Computes the data of every screen, which must also work for an incomplete profile.

@@ -5,8 +5,17 @@ use super::bottleneck::find_bottleneck;
 use super::limits::{AT_LIMIT, MAY_LIMIT};
 use super::metric_values::Facts;
 use super::rule_context::Case;
+use super::unit_throughput::{Busy, Unit};
 use crate::model::Nanos;
 use crate::model::units::format_share;
+
+/// Explains why L2 does not count although its figure is higher than that of the busiest unit.
+fn both_ways(case: &Case<'_>, busy: Busy) -> String {
+    let l2 = case.facts.share("l2_throughput").filter(|l2| case.demand.get(Unit::L2).is_none() && *l2 > busy.share);
+    l2.map_or_else(String::new, |l2| {
+        format!("; L2's {} adds up what enters and leaves it, and each byte passes through it once", format_share(l2))
+    })
+}
 
 /// Returns the sentences. If the numbers needed to answer a question are missing, the sentence names the section to
 /// collect.
@@ -52,11 +61,15 @@ pub fn reasoning_sentences(facts: &Facts) -> Vec<String> {
             } else {
                 "on the path to another unit"
             };
-            out.push(format!(
-                "throughput: the busiest unit is {} at {} of its peak, {less}",
-                busy.unit.display_name(),
-                format_share(busy.share)
-            ));
+            let of = format!("{} at {} of its peak, {less}", busy.unit.display_name(), format_share(busy.share));
+            out.push(match case.demand.find_unit(Unit::Adu).filter(|adu| adu.share > busy.share) {
+                Some(adu) => format!(
+                    "throughput: {} is at {} of its peak; of the units that do the work, the busiest is {of}",
+                    adu.unit.display_name(),
+                    format_share(adu.share)
+                ),
+                None => format!("throughput: the busiest unit is {of}{}", both_ways(&case, busy)),
+            });
         }
         (None, _) => out.push("throughput: not collected (section SpeedOfLight)".to_owned()),
     }

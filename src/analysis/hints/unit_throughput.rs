@@ -27,6 +27,8 @@ pub enum Unit {
     /// Special functions, conversions.
     Xu,
     Tensor,
+    /// Address divergence unit: block barriers, constant loads, jumps to diverging addresses (Nsight Compute's documentation).
+    Adu,
     /// Busiest unit of the SM, if the report does not identify it.
     Sm,
     /// Busiest memory level, if the report does not identify it.
@@ -34,7 +36,7 @@ pub enum Unit {
 }
 
 /// Units with their concept in the catalog, display name, and bar label.
-const UNITS: [(Unit, &str, &str, &str); 15] = [
+const UNITS: [(Unit, &str, &str, &str); 16] = [
     (Unit::Dram, "dram_throughput", "device memory", "DRAM"),
     (Unit::L2, "l2_throughput", "L2", "L2"),
     (Unit::L1, "busy_l1_data", "L1", "L1"),
@@ -48,6 +50,7 @@ const UNITS: [(Unit, &str, &str, &str); 15] = [
     (Unit::Fp64, "busy_fp64", "the FP64 pipe", "FP64"),
     (Unit::Xu, "busy_xu", "the XU pipe", "XU"),
     (Unit::Tensor, "tensor_mma", "the tensor pipe", "tensor"),
+    (Unit::Adu, "busy_adu", "the ADU pipe (barriers, constant loads, jumps)", "ADU"),
     (Unit::Sm, "sm_throughput", "some unit of the SM", "SM"),
     (Unit::Memory, "memory_throughput", "some level of memory", "memory"),
 ];
@@ -88,12 +91,14 @@ pub struct Busy {
 #[derive(Clone, Debug, Default)]
 pub struct Demand {
     all: Vec<Busy>,
+    /// Utilization of the ADU pipe. It bounds no gain: a change that removes barriers removes its work, too.
+    adu: Option<Busy>,
 }
 
 impl Demand {
     pub fn from_facts(facts: &Facts) -> Self {
         let active = facts.active_share();
-        let named = UNITS.iter().filter(|u| !matches!(u.0, Unit::Sm | Unit::Memory));
+        let named = UNITS.iter().filter(|u| !matches!(u.0, Unit::Adu | Unit::Sm | Unit::Memory));
         let mut all: Vec<Busy> =
             named.filter_map(|&(unit, concept, ..)| Some(Busy { unit, share: facts.share(concept)?, concept })).collect();
         if facts.without_shared() {
@@ -126,7 +131,8 @@ impl Demand {
         }
         let l2 = facts.share("l2_throughput").unwrap_or(0.0);
         all.extend(unnamed_units(facts, &all, l2));
-        Self { all }
+        let adu = facts.share("busy_adu").map(|share| Busy { unit: Unit::Adu, share, concept: "busy_adu" });
+        Self { all, adu }
     }
 
     /// Returns true if data passes through L2 only once.
@@ -135,7 +141,7 @@ impl Demand {
     }
 
     pub fn find_unit(&self, unit: Unit) -> Option<Busy> {
-        self.all.iter().find(|b| b.unit == unit).copied()
+        self.all.iter().chain(&self.adu).find(|b| b.unit == unit).copied()
     }
 
     /// Share of a unit; `None` if unknown.
@@ -143,7 +149,14 @@ impl Demand {
         self.find_unit(unit).map(|b| b.share)
     }
 
-    /// All units, busiest first.
+    /// All units to show, busiest first.
+    pub fn shown_units(&self) -> Vec<Busy> {
+        let mut all: Vec<Busy> = self.all.iter().chain(&self.adu).copied().collect();
+        all.sort_by(|a, b| b.share.total_cmp(&a.share));
+        all
+    }
+
+    /// All units that bound gains, busiest first.
     pub fn ranked_units(&self) -> Vec<Busy> {
         let mut all = self.all.clone();
         all.sort_by(|a, b| b.share.total_cmp(&a.share));
@@ -195,8 +208,7 @@ const STREAM: f64 = 1.2;
 const UNNAMED: f64 = 0.05;
 
 /// NVIDIA's figures for compute and memory are maxima over many units. If one exceeds all units collected by name, a
-/// unit that was not collected is the busiest. The pipe for barriers and addresses (ADU) is excluded, because it does
-/// not limit work.
+/// unit that was not collected is the busiest, unless it is the ADU pipe, whose work is barriers.
 fn unnamed_units(facts: &Facts, named: &[Busy], l2: f64) -> Vec<Busy> {
     let most = |units: &dyn Fn(Unit) -> bool| named.iter().filter(|b| units(b.unit)).map(|b| b.share).fold(0.0, f64::max);
     let far = |u: Unit| matches!(u, Unit::Dram | Unit::L2 | Unit::L1 | Unit::Shared);
@@ -233,5 +245,15 @@ mod tests {
         assert_eq!(d.get(Unit::L2), None);
         assert!(Demand::waiting_counts(d.peak_share()) < 1e-9);
         assert!(Demand::waiting_counts(0.0) > 0.99);
+    }
+
+    /// The work of the pipe that executes barriers goes away with them.
+    #[test]
+    fn the_adu_pipe_is_shown_and_bounds_nothing() {
+        let d = Demand::from_facts(&Facts::from_pairs(&[("busy_adu", 86.0), ("busy_l1_data", 46.0), ("sm_throughput", 86.0)]));
+        assert_eq!(d.shown_units().first().map(|b| b.unit), Some(Unit::Adu));
+        assert_eq!((d.busiest_unit().map(|b| b.unit), d.peak_share()), (Some(Unit::L1), 0.46));
+        assert_eq!(d.get(Unit::Adu), Some(0.86));
+        assert!(d.ranked_units().iter().all(|b| !matches!(b.unit, Unit::Adu | Unit::Sm)));
     }
 }

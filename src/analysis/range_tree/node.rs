@@ -36,6 +36,8 @@ pub struct Node {
     pub kernels: u64,
     pub copies: u64,
     pub collectives: u64,
+    /// Device time of work that other threads launched while the thread of these ranges waited, sum of durations, ns.
+    pub helped: i64,
     /// Floating-point operations of the operators inside whose shapes were recorded; 0 if there are none.
     pub flops: f64,
     /// Kernel time inside, and the part of it in kernels that may multiply matrices but whose operations are not known;

@@ -195,6 +195,14 @@ pub fn columns() -> Vec<ChangeColumn> {
         .only(Outputs::CSV),
         ChangeColumn::new("promise", "", Unit::Record(PROMISE), "predicted and measured gain, as an object", promise_json)
             .only(Outputs::JSON),
+        ChangeColumn::new(
+            "configuration",
+            "",
+            Unit::Text,
+            "what differs between the launch configurations with the most time, if they are known",
+            |r| r.config_text().map_or(Value::Absent, |text| Value::Text(text.into())),
+        )
+        .only(Outputs::CSV.with(Outputs::JSON)),
         ChangeColumn::new("compared", "", Unit::Text, "launches that the comparison covers, if not all of them", |r| {
             compared_launches(r).map_or(Value::Absent, |c| Value::Text(c.into()))
         })

@@ -126,8 +126,18 @@ pub fn columns<'p>(counted: bool) -> Vec<RangeColumn<'p>> {
             .priority(7)
             .on_screen(7),
         RangeColumn::new("collectives", "NCCL", Unit::Count, "kernels of collectives launched inside", |r| Value::int(r.node.collectives))
-            .priority(8)
+            .priority(4)
             .on_screen(6),
+        RangeColumn::new(
+            "helpers_ns",
+            "helpers",
+            Unit::Ns,
+            "GPU work that other threads launched for this one while it waited (a backward pass), sum of durations",
+            |r| Value::maybe_int(Some(r.node.helped).filter(|ns| *ns > 0)),
+        )
+        .only(Outputs::SCREEN.with(Outputs::JSON))
+        .priority(10)
+        .on_screen(8),
         RangeColumn::new("self_ns", "self", Unit::Ns, "time on the host outside of inner ranges", |r| on_host(r, r.node.own))
             .priority(5)
             .on_screen(8)

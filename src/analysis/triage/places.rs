@@ -319,7 +319,8 @@ fn merged_labels(case: &RunContext<'_>, names: impl Iterator<Item = u32>) -> FxH
     labels.iter().map(|(name, label)| (*name, shown(label))).collect()
 }
 
-/// Attributes each moment of the queries to the innermost open range (`out`), and adds its time to all open ranges
+/// Attributes each moment of the queries to the innermost open range, or to the operator around it that the program called
+/// (`out`), and adds its time to all open ranges
 /// (`inclusive`).
 fn attribute_innermost(case: &RunContext<'_>, times: &Times, mut rows: Vec<u32>, out: &mut Vec<(Part, i64)>, inclusive: &mut Inclusive) {
     let ranges = &case.profile.ranges;
@@ -331,7 +332,9 @@ fn attribute_innermost(case: &RunContext<'_>, times: &Times, mut rows: Vec<u32>,
         rows.sort_by_key(key);
     }
     let mut give = |open: &[(i64, u32, RangeOrigin)], from: i64, to: i64| {
-        let Some(&(_, name, origin)) = open.last() else { return };
+        // Of operators that call each other, the outermost is the one that the program called.
+        let operators = open.iter().rev().take_while(|o| o.2 == RangeOrigin::Operator).count();
+        let Some(&(_, name, origin)) = open.get(open.len() - operators.max(1).min(open.len())) else { return };
         let before = out.len();
         for (_, q) in times.queries_within(from, to) {
             let piece = (q.piece.start, q.piece.end);

@@ -377,7 +377,7 @@ impl<'a> RunContext<'a> {
 
     /// Average per step; `None` if there are no steps.
     pub fn per_step(&self, n: u64) -> Option<f64> {
-        (!self.steps.list.is_empty()).then(|| n as f64 / self.steps.list.len() as f64)
+        (self.steps.list.len() > 1).then(|| n as f64 / self.steps.list.len() as f64)
     }
 
     /// Number of repetitions of the operation that accounts for the most time: a kernel with one configuration, copies

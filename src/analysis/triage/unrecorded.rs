@@ -20,7 +20,7 @@ pub fn judge_unrecorded(profile: &Profile, findings: &mut Vec<Finding>) {
     let [kernels, graphs] = [Work::Kernels, Work::Graphs].map(|w| counts(coverage.lost_calls(w)));
     let headline = format!("{sentence}: what the GPU did then is not known, and idle time, limits and shares cannot be told");
     let mut first = Finding::new(Verdict::ShortCapture, 0.0, headline)
-        .with_gain_basis("no gain: the findings below may be wrong")
+        .with_gain_basis("no gain: it says how far to trust the other findings")
         .with_number("kernel launches without a record", kernels.map(|k| k.0), "")
         .with_number("kernel launches", kernels.map(|k| k.1), "")
         .with_number("graph launches without kernels", graphs.map(|g| g.0), "")

@@ -68,6 +68,8 @@ static DERIVED: [Derived; 33] = [
     ("MFMA FLOPs (F32)", "flop/second", |c, g| Some(matrix_ops(c, "F32")? / g.ns * 1e9)),
     ("MFMA FLOPs (F64)", "flop/second", |c, g| Some(matrix_ops(c, "F64")? / g.ns * 1e9)),
     ("MFMA IOPs (Int8)", "op/second", |c, g| Some(matrix_ops(c, "I8")? / g.ns * 1e9)),
+    // 64 bytes per request on every GPU, as in rocprofiler-compute's roofline, although its table of the vector L1
+    // counts 128 bytes per read on CDNA 3: the roofs were measured with the same assumption.
     ("L2 Cache Bandwidth", "byte/second", |c, g| {
         let kinds = ["READ", "WRITE", "ATOMIC_WITH_RET", "ATOMIC_WITHOUT_RET"];
         let requests: Option<f64> = kinds.iter().map(|k| c(&format!("TCP_TCC_{k}_REQ_sum"))).sum();

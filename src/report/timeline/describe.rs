@@ -216,18 +216,25 @@ pub fn event_facts(timeline: &Timeline, of: &Events<'_>, event: Event, step: i64
     // For a device operation, use the range around its call.
     let at = link::originating_call(p, event).unwrap_or(event);
     if let Some(thread) = link::event_thread(p, at) {
-        let path = link::open_ranges(timeline, of, thread, of.span(at).0);
-        let (python, ranges): (Vec<_>, Vec<_>) =
-            path.iter().map(|id| id.to_event()).filter(|e| *e != event).partition(|e| of.category(*e) == Category::Python);
-        let names = |events: &[Event]| events.iter().map(|e| escape_unsafe(&of.event_name(*e)).into_owned()).collect::<Vec<_>>();
-        push(&mut out, "inside", names(&ranges).join(" › "));
-        // Keep the innermost functions: the outermost ones belong to the interpreter and the launcher.
-        let from = python.len().saturating_sub(FRAMES);
-        let more = if from > 0 { "… › " } else { "" };
-        push(&mut out, "Python", names(&python[from..]).join(" › "));
-        if let Some(frames) = out.last_mut().filter(|f| f.0 == "Python") {
-            frames.1.insert_str(0, more);
-        }
+        out.extend(enclosing_facts(timeline, of, thread, of.span(at).0, Some(event)));
+    }
+    out
+}
+
+/// Ranges and Python functions that are open on a thread at a time, except `event` itself.
+pub fn enclosing_facts(timeline: &Timeline, of: &Events<'_>, thread: (u32, u32), time: i64, event: Option<Event>) -> Vec<Fact> {
+    let mut out = Vec::new();
+    let path = link::open_ranges(timeline, of, thread, time);
+    let (python, ranges): (Vec<_>, Vec<_>) =
+        path.iter().map(|id| id.to_event()).filter(|e| Some(*e) != event).partition(|e| of.category(*e) == Category::Python);
+    let names = |events: &[Event]| events.iter().map(|e| escape_unsafe(&of.event_name(*e)).into_owned()).collect::<Vec<_>>();
+    push(&mut out, "inside", names(&ranges).join(" › "));
+    // Keep the innermost functions: the outermost ones belong to the interpreter and the launcher.
+    let from = python.len().saturating_sub(FRAMES);
+    let more = if from > 0 { "… › " } else { "" };
+    push(&mut out, "Python", names(&python[from..]).join(" › "));
+    if let Some(frames) = out.last_mut().filter(|f| f.0 == "Python") {
+        frames.1.insert_str(0, more);
     }
     out
 }

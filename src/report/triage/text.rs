@@ -96,6 +96,8 @@ pub fn format_place(p: &Place, base: &str, begin: Option<i64>) -> String {
         // A total over the window has no single time.
         (Some(ns), PlaceKind::Kernel | PlaceKind::Call) => format!("{name}: {}", Nanos(ns)),
         (Some(ns), PlaceKind::Window | PlaceKind::Step) => format!("{name}: {} at {at}", Nanos(ns)),
+        // Ranges and functions inside of it are places of their own.
+        (Some(ns), PlaceKind::Range | PlaceKind::Python) => format!("{name}: {} in it alone, the longest at {at}", Nanos(ns)),
         (Some(ns), _) => format!("{name}: {} in all, the longest at {at}", Nanos(ns)),
         (None, _) => name,
     }

@@ -294,7 +294,7 @@ fn not_collected(frame: &mut Frame<'_>, area: Rect, word: &'static str, theme: &
 
 /// Units of both results, busiest first.
 fn ranked_units(cases: &[Case<'_>; 2]) -> Vec<Busy> {
-    let mut all: Vec<Busy> = cases.iter().flat_map(|c| c.demand.ranked_units()).collect();
+    let mut all: Vec<Busy> = cases.iter().flat_map(|c| c.demand.shown_units()).collect();
     all.sort_by(|a, b| b.share.total_cmp(&a.share));
     let mut seen = Vec::new();
     all.retain(|u| {

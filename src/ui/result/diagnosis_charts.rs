@@ -208,7 +208,7 @@ fn missing_counters(metrics: &Metrics, result: usize) -> String {
 }
 
 fn draw_units(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, case: &Case<'_>, theme: &Theme) {
-    let mut ranked: Vec<Busy> = case.demand.ranked_units();
+    let mut ranked: Vec<Busy> = case.demand.shown_units();
     // The rules ignore L2 for a plain stream from device memory, of which it counts both directions; the chart includes
     // it, as ncu does, but below device memory.
     let both_ways = case.demand.get(Unit::L2).is_none();

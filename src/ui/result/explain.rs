@@ -120,7 +120,7 @@ fn of_metric(screen: &ResultScreen, name: &str, out: &mut Out<'_>) {
     let concept = builtin_catalog().of_metric(name);
     out.push_text(&metric::display_title(name), Role::Title);
     out.push_pair("name", name);
-    let unit = lookup.unit(name);
+    let unit = metric::unit_of(name, lookup.unit(name));
     match lookup.value(name) {
         Some(Value::Text(t)) => out.push_pair("value", t),
         Some(value) => {

@@ -7,15 +7,16 @@ use super::super::view::View;
 use super::super::widgets::range_bar;
 use super::super::{Role, Theme};
 use super::diagnosis_charts;
-use crate::analysis::hints::{Depth, Evidence, Hint, Severity};
+use crate::analysis::hints::{Evidence, Hint, Severity};
 use crate::analysis::labels::{cut_end, display_width};
 use crate::analysis::path::{self, PathStep};
+use crate::analysis::triage::text::capitalize;
 use crate::app::screens::result::hints::Line as Row;
 use crate::app::{ActionId, App, Mouse, ResultScreen};
 use crate::model::sections::Scope;
 use crate::model::text::escape_unsafe;
 use crate::model::units;
-use crate::report::hints::{NO_COUNTERS, TOO_LITTLE};
+use crate::report::hints::no_hints_reason;
 use crate::report::hints::{format_threshold, format_value};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -240,6 +241,9 @@ impl Draw<'_> {
                 collect.why
             );
             out.extend(wrap_text(&text, self.columns).into_iter().map(|l| Line::styled(l, self.theme.style(Role::Next))));
+        } else if subject.is_amd() && !subject.roofs {
+            let text = format!("{}. {} collects them; what is known is below.", capitalize(&no_hints_reason(subject)), self.rerun);
+            out.extend(wrap_text(&text, self.columns).into_iter().map(|l| Line::styled(l, self.theme.style(Role::Next))));
         } else {
             out.push(Line::styled("No rule found anything that stands out; the reasoning is below.", self.theme.style(Role::Text)));
         }
@@ -366,16 +370,8 @@ pub fn draw_pane(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultSc
         }
     }
     if screen.subject.hints.is_empty() {
-        let text = if let Some(text) = &screen.subject.not_counted {
-            text
-        } else if screen.subject.is_amd() {
-            if screen.subject.depth == Depth::Timeline { NO_COUNTERS } else { TOO_LITTLE }
-        } else if screen.subject.sections_to_collect().is_some() {
-            "not enough was collected to name a cause"
-        } else {
-            "nothing stands out"
-        };
-        out.extend(wrap_text(text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
+        let text = no_hints_reason(&screen.subject);
+        out.extend(wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
     }
     frame.render_widget(Text::from(out), area);
 }

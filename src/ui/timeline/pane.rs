@@ -4,7 +4,7 @@ use crate::analysis::labels::{cut_end, display_width, fit_labels};
 use crate::analysis::metric::human_number;
 use crate::analysis::overview::recorded_time;
 use crate::analysis::readable::readable_name;
-use crate::analysis::timeline::{Category, Event, GroupKey, Window, link};
+use crate::analysis::timeline::{Category, Event, Gap, GroupKey, Window, link, sum_calls};
 use crate::analysis::triage::{Finding, TimeCategory, Triage, Verdict};
 use crate::app::screens::timeline::inspect::{CursorContent, Look};
 use crate::app::{ActionId, App, Report, TimelineScreen};
@@ -149,6 +149,7 @@ pub fn cursor_pane(
                 lines.extend(flow_pieces("of that", pieces.collect(), columns, theme));
                 if !goes_on {
                     lines.extend(fact_lines(&ending_facts(look, number, gap.end), columns, theme));
+                    lines.extend(host_lines(look, number, &gap, place.cursor, columns, theme));
                 }
             }
             Pane { title, lines }
@@ -180,6 +181,24 @@ fn ending_facts(look: &Look<'_>, device: u32, end: i64) -> Vec<(String, String)>
     if let Some((began, took)) = look.profile.launches.call(launch as usize).filter(|c| c.0 <= start) {
         out.push(("its call".to_owned(), format!("began {} before it, took {}", Nanos(start - began), Nanos(took))));
     }
+    out
+}
+
+/// The ranges around the cursor and the calls in a device's idle time, on the thread that ends it.
+fn host_lines(look: &Look<'_>, device: u32, gap: &Gap, cursor: i64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let next = link::next_operation(look.timeline, &look.events, device, gap.end);
+    let Some(thread) = next.and_then(|next| link::event_thread(look.profile, next)) else { return Vec::new() };
+    let around = describe::enclosing_facts(look.timeline, &look.events, thread, cursor, None);
+    let around: Vec<_> = around.into_iter().map(|(label, names)| (label.to_owned(), names)).collect();
+    let mut out = fact_lines(&around, columns, theme);
+    let Some(calls) = sum_calls(look.timeline, &look.events, thread, (gap.start, gap.end)) else { return out };
+    let rows = calls.into_iter().map(|c| FigureRow {
+        name: c.name,
+        ns: c.ns,
+        count: c.count as u64,
+        role: super::lanes::category_role(c.category),
+    });
+    out.extend(figure_lines("calls in it", rows.collect(), columns, theme));
     out
 }
 
@@ -376,21 +395,40 @@ fn limit_lines(label: &str, triage: &Triage, most: usize, columns: usize, theme:
     out
 }
 
-/// Lines with the first four kernels of the triage.
+/// Lines with the first kernels of the triage.
 fn kernel_lines(look: &Look<'_>, triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let row = |&(kernel, ns, count): &(u32, i64, u64)| {
+        let kernel = look.profile.kernels.get(kernel as usize)?;
+        Some(FigureRow { name: escape_unsafe(&readable_name(kernel)).into_owned(), ns, count, role: Role::Text })
+    };
+    figure_lines("kernels", triage.kernels.iter().take(LISTED).filter_map(row).collect(), columns, theme)
+}
+
+/// Maximum number of rows with a name, a time and a count; the pane shows as many as fit.
+const LISTED: usize = 12;
+
+/// Something that took a time, several times.
+struct FigureRow {
+    name: String,
+    ns: i64,
+    count: u64,
+    role: Role,
+}
+
+/// Lines with names, times and counts.
+fn figure_lines(label: &str, mut rows: Vec<FigureRow>, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     /// Width of the time and the count.
     const FIGURES: usize = 18;
-    let listed = || triage.kernels.iter().take(4).filter_map(|k| Some((k, look.profile.kernels.get(k.0 as usize)?)));
+    rows.truncate(LISTED);
     let room = columns.saturating_sub(LABEL + FIGURES + 2);
-    let names: Vec<String> = listed().map(|(_, k)| escape_unsafe(&readable_name(k)).into_owned()).collect();
-    let labels = fit_labels(&names, room);
-    let line = |(at, ((_, ns, count), name)): (usize, (&(u32, i64, u64), String))| {
-        let figures = format!("{} {}", Nanos(*ns), align_right(&format!("×{}", units::format_grouped(*count)), 8));
+    let names: Vec<String> = rows.iter().map(|row| row.name.clone()).collect();
+    let line = |(at, (row, name)): (usize, (FigureRow, String))| {
+        let figures = format!("{} {}", Nanos(row.ns), align_right(&format!("×{}", units::format_grouped(row.count)), 8));
         Line::from(vec![
-            Span::styled(align_left(if at == 0 { "kernels" } else { "" }, LABEL), theme.style(Role::Dim)),
-            Span::styled(align_left(&name, room), theme.style(Role::Text)),
+            Span::styled(align_left(if at == 0 { label } else { "" }, LABEL), theme.style(Role::Dim)),
+            Span::styled(align_left(&name, room), theme.style(row.role)),
             Span::styled(align_right(&figures, FIGURES), theme.style(Role::Dim)),
         ])
     };
-    listed().map(|(k, _)| k).zip(labels).enumerate().map(line).collect()
+    rows.into_iter().zip(fit_labels(&names, room)).enumerate().map(line).collect()
 }

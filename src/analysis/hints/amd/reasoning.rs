@@ -17,7 +17,9 @@ pub fn reasoning_sentences(amd: &Amd<'_>) -> Vec<String> {
     if let (Some(groups), Some(units)) = (amd.workgroups, amd.units) {
         let rounds = amd.occupancy.as_ref().and_then(|o| o.waves);
         let held = rounds.map_or_else(String::new, |r| format!(", {r:.2} times what the GPU holds at once"));
-        let of = amd.with_waves().map_or_else(String::new, |s| format!("; the GPU had any waves in {} of the time", format_share(s)));
+        // Each die has its own counter, and a small grid has workgroups only on some of them.
+        let whose = if amd.get("Agent Num_Xcc").is_some_and(|n| n > 1.0) { "its dies (XCDs), on average," } else { "the GPU" };
+        let of = amd.with_waves().map_or_else(String::new, |s| format!("; {whose} had any waves in {} of the time", format_share(s)));
         let busy =
             amd.share("SIMD_UTILIZATION").map_or_else(String::new, |s| format!("; a CU had waves in {} of the time{of}", format_share(s)));
         out.push(format!("shape: {groups:.0} workgroups for {units:.0} CUs{held}{busy}"));

@@ -78,7 +78,7 @@ pub fn short_capture(case: &RunContext<'_>) -> Option<Finding> {
         (lost.text.clone(), format!("{}.", capitalize(lost.fix.as_deref().unwrap_or(usual))))
     };
     let mut finding = Finding::new(Verdict::ShortCapture, 0.0, headline)
-        .with_gain_basis("no gain: the findings below may be wrong")
+        .with_gain_basis("no gain: it says how far to trust the other findings")
         .with_number(&format!("length of {}", case.base), case.length() as f64, "ns")
         .with_number("operations on devices", operations as f64, "")
         .with_number("steps", Some(case.steps.list.len()).filter(|&n| n > 0).map(|n| n as f64), "")

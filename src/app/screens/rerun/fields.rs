@@ -149,7 +149,9 @@ pub static FIELDS: &[Field] = &[
         value: |s, profile| match s.picked.as_ref().and_then(|p| p.scope.as_ref()) {
             // The job may have more ranks than this report.
             Some(Scope::AtOnce { rank, processes, .. }) => {
-                format!("{rank} of {}", profile.rank.world.map_or(*processes, |world| (*processes).max(world as usize)))
+                let all = profile.rank.world.map_or(*processes, |world| (*processes).max(world as usize));
+                // A report of one process does not say how many others there are.
+                if all > 1 { format!("{rank} of {all}") } else { rank.to_string() }
             }
             _ => String::new(),
         },

@@ -1,6 +1,10 @@
 //! Builds the range tree: nests the ranges of each thread, assigns operations to the ranges around their calls, and
 //! adds up times.
 
+mod backward;
+mod helper_threads;
+mod links;
+
 use super::node::{Node, RangeTree};
 use crate::analysis::flops::{Operators, may_multiply};
 use crate::analysis::name_pattern::name_pattern;
@@ -8,14 +12,13 @@ use crate::analysis::triage::device_ops::{Class, DeviceOp, DeviceOps, OperationR
 use crate::analysis::triage::intervals::{Covered, Intervals};
 use crate::model::range::NONE;
 use crate::model::{Cancel, Profile, Range, RangeKind, RangeOrigin};
-use rustc_hash::FxHashMap;
+use backward::Backward;
+use helper_threads::ThreadKey;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// Maximum number of enclosing ranges to which an operation's time is added; no plausible program nests more deeply.
 const DEEPEST: usize = 256;
-
-/// Prefix of the operators that autograd's engine opens around the backward pass.
-const ENGINE: &str = "autograd::engine::evaluate_function";
 
 /// A range and the running sums of its operations.
 #[derive(Clone, Copy)]
@@ -29,10 +32,21 @@ struct Instance {
     /// Device time of joined backward operators, ns. It is kept apart because it lies outside the span of the forward
     /// operations.
     later: i64,
-    /// True for a backward operator whose parent is its forward operator rather than the range around it.
-    joined: bool,
+    /// Relation to the parent.
+    link: Link,
     /// True for an operator whose floating-point operations are counted.
     counted: bool,
+}
+
+/// Relation of a range to its parent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Link {
+    /// It is inside of the parent, on the same thread.
+    Inside,
+    /// A backward operator, whose parent is its forward operator rather than the range around it.
+    Forward,
+    /// It is open on a thread that launches work while the parent's thread waits.
+    Helper,
 }
 
 /// Innermost node around each launch and each copy, and the tree's `outside`.
@@ -57,42 +71,18 @@ struct Builder<'a> {
     by_thread: Vec<Vec<(u32, u32)>>,
     /// Process-level ranges: start, end, node.
     of_process: Vec<(i64, i64, u32)>,
+    /// Threads on which the program marked ranges, by process: thread id, index into `by_thread`.
+    marked: FxHashMap<u32, Vec<(u32, usize)>>,
+    /// Pairs of a thread that launches work for another, and that thread.
+    helpers: FxHashSet<(ThreadKey, ThreadKey)>,
 }
 
 /// Marks an instance whose ancestors are still being resolved, to detect cycles.
 const PENDING: u32 = NONE - 1;
 
-/// Matches backward operators with their forward operators, to which autograd gives the same sequence number.
-#[derive(Default)]
-struct Backward {
-    /// First operator with each sequence number: start, instance, thread.
-    forward: FxHashMap<u32, (i64, u32, usize)>,
-    /// Outermost engine operators: sequence number, instance, thread.
-    engine: Vec<(u32, u32, usize)>,
-}
-
-impl Backward {
-    fn add_forward(&mut self, sequence: u32, operator: (i64, u32, usize)) {
-        let first = self.forward.entry(sequence).or_insert(operator);
-        if operator.0 < first.0 {
-            *first = operator;
-        }
-    }
-
-    fn link_instances(self, instances: &mut [Instance]) {
-        for (sequence, instance, thread) in self.engine {
-            // Without gradients, all operators have sequence number 0, so require another thread: that is where a
-            // backward pass runs.
-            if let Some(&(_, first, _)) = self.forward.get(&sequence).filter(|f| f.2 != thread) {
-                (instances[instance as usize].parent, instances[instance as usize].joined) = (first, true);
-            }
-        }
-    }
-}
-
 impl Instance {
     fn new(parent: u32, node: u32) -> Self {
-        Self { parent, node, first: i64::MAX, until: i64::MIN, busy: 0, later: 0, joined: false, counted: false }
+        Self { parent, node, first: i64::MAX, until: i64::MIN, busy: 0, later: 0, link: Link::Inside, counted: false }
     }
 }
 
@@ -143,6 +133,8 @@ impl<'a> Builder<'a> {
             instances: Vec::with_capacity(ranges.len()),
             by_thread: vec![Vec::new(); ranges.threads.len()],
             of_process: Vec::new(),
+            marked: FxHashMap::default(),
+            helpers: FxHashSet::default(),
         }
     }
 
@@ -171,6 +163,7 @@ impl<'a> Builder<'a> {
                 beyond: 0,
                 kernels: 0,
                 copies: 0,
+                helped: 0,
                 collectives: 0,
                 flops: 0.0,
                 kernel_ns: 0,
@@ -201,7 +194,7 @@ impl<'a> Builder<'a> {
             }
         }
         let mut backward = Backward::default();
-        let engine: Vec<bool> = ranges.names.iter().map(|(_, n)| n.starts_with(ENGINE)).collect();
+        let engine: Vec<bool> = ranges.names.iter().map(|(_, n)| backward::is_engine(n)).collect();
         for (thread, mut list) in rows.into_iter().enumerate() {
             let key = |&row: &u32| {
                 let r = ranges.get(row as usize);
@@ -224,14 +217,15 @@ impl<'a> Builder<'a> {
                     if !engine[ranges.get(row as usize).name as usize] {
                         backward.add_forward(s, (start, instance, thread));
                     } else if parent == NONE {
-                        backward.engine.push((s, instance, thread));
+                        backward.add_engine(s, (start, instance, thread));
                     }
                 }
                 open.push((end, instance));
                 self.by_thread[thread].push((row, instance));
             }
         }
-        backward.link_instances(&mut self.instances);
+        self.link_backward(backward);
+        self.link_helpers();
         self.nodes_of_instances();
     }
 
@@ -270,7 +264,7 @@ impl<'a> Builder<'a> {
                 match self.instances.get(self.instances[instance].parent as usize) {
                     // No plausible program has a cycle of ranges: cut the link.
                     Some(parent) if parent.node == PENDING => {
-                        (self.instances[instance].parent, self.instances[instance].joined) = (NONE, false);
+                        (self.instances[instance].parent, self.instances[instance].link) = (NONE, Link::Inside);
                         break;
                     }
                     Some(_) => instance = self.instances[instance].parent as usize,
@@ -278,14 +272,14 @@ impl<'a> Builder<'a> {
                 }
             }
             while let Some(instance) = up.pop() {
-                let Instance { parent, joined, .. } = self.instances[instance];
+                let Instance { parent, link, .. } = self.instances[instance];
                 let parent_node = self.instances.get(parent as usize).map_or(NONE, |i| i.node);
-                let node = self.intern_node(parent_node, self.profile.ranges.get(rows[instance] as usize), joined);
+                let node = self.intern_node(parent_node, self.profile.ranges.get(rows[instance] as usize), link == Link::Forward);
                 self.instances[instance].node = node;
                 let whole = self.range_times(rows[instance]);
                 let Some((start, end)) = self.clip_to_window(whole.0, whole.1) else { continue };
                 self.add_time(node, (start, end), (start, end) == whole);
-                if let Some(&row) = rows.get(parent as usize).filter(|_| !joined) {
+                if let Some(&row) = rows.get(parent as usize).filter(|_| link == Link::Inside) {
                     // A range that was not popped in order may extend beyond its parent, so count only the part inside.
                     self.nodes[parent_node as usize].own -= self.range_times(row).1.min(end) - start;
                 }
@@ -333,7 +327,10 @@ impl<'a> Builder<'a> {
             let origin = ops.find_origin(&op);
             let own = origin.and_then(|(pid, tid, time)| self.innermost_range(*threads.get(&(pid, tid))?, time));
             let found = own.or_else(|| {
-                let (pid, _, time) = origin?;
+                let (pid, tid, time) = origin?;
+                if let Some(instance) = self.range_of_waiting((pid, tid), time) {
+                    return Some(instance);
+                }
                 let list = process.get(&pid)?;
                 // The latest range that is still open.
                 let until = list.partition_point(|r| r.0 <= time);
@@ -359,6 +356,7 @@ impl<'a> Builder<'a> {
             // Ancestors of a forward operator get only the part of this operation's time that was new to the backward
             // operator.
             let mut joined = None;
+            let mut helps = own.is_none() && origin.is_some_and(|o| self.helpers.iter().any(|(helper, _)| *helper == (o.0, o.1)));
             for _ in 0..DEEPEST {
                 let Some(i) = self.instances.get_mut(instance as usize) else { break };
                 if let Some(new) = joined {
@@ -368,11 +366,15 @@ impl<'a> Builder<'a> {
                     i.first = i.first.min(op.start);
                     i.busy = i.busy.saturating_add(new);
                     i.until = i.until.max(op.end);
-                    joined = i.joined.then_some(new);
+                    joined = (i.link == Link::Forward).then_some(new);
                 }
-                let (node, parent) = (i.node, i.parent);
+                let (node, parent, link) = (i.node, i.parent, i.link);
                 self.count_operation(node, &op);
                 let n = &mut self.nodes[node as usize];
+                if helps {
+                    n.helped = n.helped.saturating_add(op.end - op.start);
+                }
+                helps |= link == Link::Helper;
                 n.kernel_ns = n.kernel_ns.saturating_add(length);
                 n.unknown_ns = n.unknown_ns.saturating_add(missing);
                 instance = parent;
