@@ -63,7 +63,10 @@ fn read_gpu(lookup: &Lookup<'_>) -> Option<Gpu> {
         units,
         dies: lookup.finite_number("Agent Num_Xcc").unwrap_or(1.0).max(1.0),
         clock,
-        memory: text("Agent Product_Name").and_then(|n| find_product(&n)).map(|p| p.memory),
+        memory: text("Agent Product_Name")
+            .and_then(|n| find_product(&n))
+            .map(|p| p.memory)
+            .or_else(|| lookup.finite_number("Agent Memory_Bandwidth")),
     })
 }
 

@@ -390,7 +390,12 @@ fn open_selected_result(app: &mut App, asked: u64, view: ResultView) -> Vec<Effe
 /// Explains how to get metrics.
 pub fn no_metrics(app: &mut App) -> Vec<Effect> {
     let (rerun, measure) = (app.session.key_label(ActionId::Rerun), app.session.key_label(ActionId::MeasureNow));
-    let amd = app.session.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| p.is_amd());
+    let profile = app.session.report().and_then(|r| r.profile.as_ref());
+    if profile.is_some_and(|p| p.launches.is_empty()) {
+        let notes = app.session.key_label(ActionId::Notes);
+        return set_status(app, format!("this report has no launch of a kernel to measure; {notes} may show why"), false);
+    }
+    let amd = profile.is_some_and(|p| p.is_amd());
     let how = if amd { String::new() } else { format!(", {measure} measures it without ncu") };
     set_status(app, format!("no metrics: {rerun} shows the command that profiles it{how}"), false)
 }

@@ -244,7 +244,7 @@ fn parse_options(args: &RerunArgs, amd: bool) -> Result<Options, Failure> {
         profiler: if args.in_place { Profiler::InPlace } else { Profiler::Ncu },
         base: Base(args.base.unwrap_or(NameForm::Function)),
         collect,
-        clock: args.clock_control.unwrap_or(ClockControl::Base),
+        clock: args.clock_control,
         cache: args.cache_control.unwrap_or(CacheControl::All),
         replay: args.replay_mode,
         import_source: args.import_source,

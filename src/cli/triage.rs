@@ -7,6 +7,7 @@ use super::{interrupt, print};
 use crate::analysis::hints::DIAGNOSES;
 use crate::analysis::kernel_lead::find_kernel_lead;
 use crate::analysis::memory;
+use crate::analysis::ranks::complete_reports;
 use crate::analysis::triage::VERDICTS;
 use crate::analysis::triage::{self, Scope, Verdict};
 use crate::import::{Parts, Wants};
@@ -116,10 +117,13 @@ pub fn print_triage(args: &TriageArgs, nsys: Option<&Path>) -> Result<(), Failur
         });
         judged.push((profile, found));
     }
-    let shown: Vec<report::triage::Judged<'_>> = judged.iter().map(|(p, t)| (p, t)).collect();
     let of_ranks: Vec<report::triage::Judged<'_>> =
-        shown.iter().zip(&whole).map(|(&(p, t), whole)| (p, whole.as_ref().unwrap_or(t))).collect();
+        judged.iter().zip(&whole).map(|((p, t), whole)| (p, whole.as_ref().unwrap_or(t))).collect();
     let ranks = super::ranks::of_reports(&of_ranks);
+    if let Some((_, reports, job)) = ranks.as_ref().filter(|_| !args.scope.has_window() && args.device.is_none()) {
+        complete_reports(judged.iter_mut().map(|(_, t)| &mut t.findings), job, reports);
+    }
+    let shown: Vec<report::triage::Judged<'_>> = judged.iter().map(|(p, t)| (p, t)).collect();
     let ranks = ranks.as_ref().map(|(digests, reports, job)| Together { job, digests, reports });
     print::to_stdout(|out| match print::page_format(args.format) {
         PageFormat::Json => report::triage::write_triage_json(out, &shown, ranks.as_ref()),

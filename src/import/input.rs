@@ -65,8 +65,8 @@ pub struct Kinds<'a> {
     pub openable: &'a dyn Fn(&Path) -> bool,
 }
 
-/// Maximum depth of subdirectories to search; rocprofv3 creates one per host.
-const DEEPEST: usize = 2;
+/// Maximum depth of subdirectories to search: rocprofv3 creates one per host, rocprof-compute `workloads/NAME/GPU`.
+const DEEPEST: usize = 3;
 /// Maximum number of files to read from a directory.
 const MOST_MEMBERS: usize = 4_096;
 /// Number of bytes to read from each member.
@@ -177,6 +177,13 @@ impl Input {
         if input.members.iter().any(|m| m.path.file_name().is_some_and(|n| n == "wstates1.json" || n == "filenames.json")) {
             let what = "the waves of a thread trace without the instructions that they ran: code.json is missing";
             return Err(ImportError::refused(path, what, "copy the whole folder, or take the trace again"));
+        }
+        // rocprof-compute writes pmc_perf.csv last.
+        if reports.is_empty()
+            && input.members.iter().any(|m| m.path.file_name().is_some_and(|n| n == "profiling_config.yaml" || n == "sysinfo.csv"))
+        {
+            let what = "a workload of rocprof-compute without pmc_perf.csv, the table of its counters";
+            return Err(ImportError::refused(path, what, "copy the whole folder, or profile again: it may have been interrupted"));
         }
         match &reports[..] {
             [] => Err(ImportError::refused(path, "a folder without a report", "name a report, or the folder of one")),

@@ -63,7 +63,7 @@ pub fn graph_command(profile: &Profile, index: usize, options: &Options) -> Resu
             if skip == 1 { "One graph launch comes".to_owned() } else { format!("{skip} graph launches come") }
         ),
     });
-    parts.extend(parts::settings(options, false));
+    parts.extend(parts::settings(profile, options, false));
     let output = options.output.clone().unwrap_or_else(|| format!("graph-{index}"));
     parts.push(parts::output(&output, options.overwrite));
     parts.push(parts::program(&program));

@@ -214,7 +214,7 @@ impl<'a> Draft<'a> {
             }
             parts.extend(self.selection_parts());
         }
-        parts.extend(parts::settings(o, self.as_range));
+        parts.extend(parts::settings(self.profile, o, self.as_range));
         let output = self.output_path();
         parts.push(parts::output(&output, o.overwrite));
         if let Scope::AtOnce { rank, .. } = self.scope

@@ -2,7 +2,7 @@
 
 use super::collect::Collect;
 use super::nvtx::RangeName;
-use crate::model::NameForm;
+use crate::model::{NameForm, Profile};
 
 /// Profiler for launches on NVIDIA GPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,7 +76,8 @@ pub struct Options {
     /// Name form that ncu compares (`--kernel-name-base`).
     pub base: Base,
     pub collect: Collect,
-    pub clock: ClockControl,
+    /// Clock control; `None` is that of the report if ncu wrote it, otherwise ncu's default.
+    pub clock: Option<ClockControl>,
     pub cache: CacheControl,
     /// Replay mode; `None` selects one depending on the kernel.
     pub replay: Option<Replay>,
@@ -100,6 +101,16 @@ pub struct Options {
     pub whole_graph: bool,
     /// Rank of the process to profile if several run concurrently; `None` makes a guess.
     pub rank: Option<u32>,
+}
+
+impl Options {
+    /// Returns the clock control of a command for this report. Results are comparable with those of the report only if
+    /// the clocks are controlled in the same way.
+    pub fn clock_control(&self, profile: &Profile) -> ClockControl {
+        let results = profile.metrics.as_ref().filter(|_| !profile.launches.has_start_times()).map_or(&[][..], |m| &m.results);
+        let free = !results.is_empty() && results.iter().all(|r| r.clocks_locked == Some(false));
+        self.clock.unwrap_or(if free { ClockControl::None } else { ClockControl::Base })
+    }
 }
 
 /// Name form, [`NameForm::Function`] by default.

@@ -3,6 +3,7 @@
 use super::options::{CacheControl, ClockControl, Options, Replay};
 use super::program::{self, Program};
 use super::{CommandPart, PartId, shell};
+use crate::model::Profile;
 
 pub fn tool() -> CommandPart {
     CommandPart {
@@ -14,12 +15,12 @@ pub fn tool() -> CommandPart {
 }
 
 /// Parts for the collected metrics and their settings.
-pub fn settings(o: &Options, as_range: bool) -> Vec<CommandPart> {
+pub fn settings(profile: &Profile, o: &Options, as_range: bool) -> Vec<CommandPart> {
     let part =
         |id, words: &[&str], why: &str| CommandPart { id, words: words.iter().map(|w| (*w).to_owned()).collect(), why: why.to_owned() };
     let mut parts =
         vec![CommandPart { id: PartId::Collect, words: o.collect.to_args(), why: format!("What is measured: {}.", o.collect.describe()) }];
-    if o.clock == ClockControl::None {
+    if o.clock_control(profile) == ClockControl::None {
         parts.push(part(
             PartId::Clocks,
             &["--clock-control", "none"],

@@ -486,10 +486,7 @@ fn stack_panel(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &Me
     let columns = usize::from(at.width);
     let mut out = Vec::new();
     if let Some(row) = screen.owner_rows().get(screen.selected) {
-        out.push(Line::styled(
-            cut_end(&format!("{} in {}", format_size(row.bytes), units::format_count(row.blocks, "block")), columns),
-            theme.style(Role::Dim),
-        ));
+        out.push(Line::styled(cut_end(&format!("{}{}", format_size(row.bytes), in_blocks(row.blocks)), columns), theme.style(Role::Dim)));
         for frame in stack_frames(of, row.stack) {
             let role = if sites::is_library(frame) || frame.line == 0 { Role::Dim } else { Role::Text };
             out.push(Line::styled(cut_middle(&escape_unsafe(&sites::frame_name(frame)), columns), theme.style(role)));
@@ -627,4 +624,9 @@ fn next(app: &App, screen: &MemoryScreen) -> Option<String> {
         key(ActionId::MemoryEnd),
         key(ActionId::Copy)
     ))
+}
+
+/// ` in 45 blocks`; empty for a report that does not record blocks.
+fn in_blocks(count: u64) -> String {
+    if count == 0 { String::new() } else { format!(" in {}", units::format_count(count, "block")) }
 }

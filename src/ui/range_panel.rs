@@ -165,6 +165,7 @@ fn draw_host_time(frame: &mut Frame<'_>, area: Rect, row: &RangeRow<'_>, theme: 
         .children
         .iter()
         .filter_map(|&id| row.tree.nodes.get(id as usize))
+        .filter(|child| !child.elsewhere)
         .map(|child| (escape_unsafe(&node_label(child)).into_owned(), child.wall))
         .collect();
     if !inside.is_empty() {

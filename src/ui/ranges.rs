@@ -72,7 +72,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, vie
     let wanted = |c: &Column<RangeRow<'_>>| match c.id {
         "flops_per_second" => counted,
         "mfu_percent" => counted && peak.is_some(),
-        "helpers_ns" => tree.roots.iter().any(|&r| tree.nodes.get(r as usize).is_some_and(|n| n.helped > 0)),
+        "helpers_percent" => tree.roots.iter().any(|&r| tree.nodes.get(r as usize).is_some_and(|n| n.helped > 0)),
         "collectives" => tree.roots.iter().any(|&r| tree.nodes.get(r as usize).is_some_and(|n| n.collectives > 0)),
         _ => true,
     };
@@ -221,8 +221,9 @@ fn next(app: &App, screen: &RangesScreen) -> Option<String> {
                 format!("{}, {}", units::format_count(kernels, "kernel"), units::format_count(collectives, "collective"))
             }
         };
-        let helped =
-            if node.helped > 0 { format!(", {} of it launched by other threads meanwhile", Nanos(node.helped)) } else { String::new() };
+        let helped = node.helped_percent().map_or_else(String::new, |p| {
+            format!(", {} of it launched by other threads while this one waited", units::format_whole_percent(p))
+        });
         format!("{kernels}{copies} launched here: the GPU works {} on them{helped}", Nanos(node.busy))
     };
     Some(format!("{open} lists its work, {rerun} profiles the longest of them again inside this range; {what}"))

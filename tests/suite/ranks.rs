@@ -649,6 +649,40 @@ fn digests_with_impossible_numbers() {
     }
 }
 
+/// A report of several ranks has one finding on the collectives of all of them; if they mostly wait, to communicate less
+/// saves little.
+#[test]
+fn collectives_that_mostly_wait_are_not_a_matter_of_bandwidth() {
+    let folder = root().join("fixtures/ranks");
+    let files: Vec<PathBuf> = (0..2).map(|r| folder.join(format!("comm_bound_rank{r}.pt.trace.json.gz"))).collect();
+    let judged: Vec<_> = files
+        .iter()
+        .map(|file| {
+            let profile = super::support::read(file).unwrap();
+            let triage = super::triage::judge(&profile);
+            (profile, triage)
+        })
+        .collect();
+    let digests: Vec<Digest> = judged.iter().flat_map(|(p, t)| warpscope::analysis::ranks::build_digests(p, t, &p.file_name())).collect();
+    let mut job = build_job(&digests);
+    let finding = |job: &Job, reports: &[usize]| {
+        let mut all = vec![judged[0].1.findings.clone()];
+        warpscope::analysis::ranks::complete_reports(&mut all, job, reports);
+        all.remove(0).into_iter().find(|f| f.id == Verdict::CommBound).unwrap()
+    };
+    let waited = |f: &warpscope::analysis::triage::Finding| f.evidence.iter().find(|e| e.name == "waiting for other ranks").unwrap().value;
+    // Both ranks in one report: the sum of what they wait.
+    let (one, both) = (finding(&job, &[0, 1]), finding(&job, &[0, 0]));
+    let sum: i64 = job.ranks.iter().map(|m| m.waited).sum();
+    assert!((waited(&both) - sum as f64).abs() < 1.0 && waited(&one) < waited(&both) && both.bound.contains("these ranks"), "{both:?}");
+    assert!(!both.headline.contains("waiting") && both.actions[0].starts_with("Communicate less"), "{both:?}");
+    for member in &mut job.ranks {
+        member.waited = member.exposed / 4 * 3;
+    }
+    let waits = finding(&job, &[0, 0]);
+    assert!(waits.headline.contains("75% of the exposed time is waiting") && waits.actions[0].starts_with("Find out"), "{waits:?}");
+}
+
 /// With all ranks open, a rank's own finding on collectives says how long it waits for the others, and asks for no more
 /// recordings. Compute of 13% hides little, so that to communicate less comes first on both screens.
 #[test]

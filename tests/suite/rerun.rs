@@ -258,7 +258,7 @@ fn a_result_is_profiled_again_by_its_report_s_own_selection() {
     let rerun = one(&profile, 3, &Options::default());
     assert_eq!(
         rerun.shell_line(),
-        "ncu --config-file off --nvtx --nvtx-include 'LLM\\@decode_all/' --launch-skip 23 --launch-count 1 --set detailed --export nvjet_sm90_tst_8x64_64x16_2x1_v_bz_TNN-3 python3 src/llm.py plain 2"
+        "ncu --config-file off --nvtx --nvtx-include 'LLM\\@decode_all/' --launch-skip 23 --launch-count 1 --set detailed --clock-control none --export nvjet_sm90_tst_8x64_64x16_2x1_v_bz_TNN-3 python3 src/llm.py plain 2"
     );
     assert!(rerun.is_exact() && rerun.is_runnable(), "{:?}", rerun.warnings);
     // The timeline's command for this result's launch selects the same launch in another way.

@@ -60,6 +60,23 @@ fn chosen_launches() {
     calm(&plain(&read(&root().join("fixtures/demo/llm_gemm.ncu-rep.zst")).unwrap(), 1), "chosen-launches");
 }
 
+/// Results are comparable only under the same clocks.
+#[test]
+fn clocks_are_controlled_as_in_the_report_of_ncu() {
+    let mut profile = read(&root().join("fixtures/demo/llm_gemm.ncu-rep.zst")).unwrap();
+    let metrics = profile.metrics.take().unwrap();
+    for (locked, free) in [(Some(true), false), (Some(false), true), (None, false)] {
+        let mut metrics = (*metrics).clone();
+        metrics.results.iter_mut().for_each(|r| r.clocks_locked = locked);
+        profile.metrics = Some(metrics.into());
+        assert_eq!(plain(&profile, 0).shell_line().contains("--clock-control none"), free, "{locked:?}");
+        let said = Options { clock: Some(warpscope::rerun::ClockControl::Base), ..Options::default() };
+        assert!(!one(&profile, 0, &said).shell_line().contains("--clock-control"));
+    }
+    // A timeline says nothing about clocks.
+    assert!(!plain(&read(&packed("single")).unwrap(), 3).shell_line().contains("--clock-control"));
+}
+
 /// ncu and CUPTI no longer support old GPUs.
 #[test]
 fn gpus_that_ncu_does_not_support() {

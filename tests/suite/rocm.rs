@@ -795,7 +795,7 @@ fn a_workload_of_rocprof_compute() {
     table(
         folder.path(),
         "sysinfo.csv",
-        "workload_name,gpu_model,gpu_arch,cu_per_gpu,num_xcd,wave_size,max_waves_per_cu,max_sclk\nw,MI300X_A1,gfx942,304,8,64,32,2100\n",
+        "workload_name,command,gpu_model,gpu_arch,cu_per_gpu,num_xcd,wave_size,max_waves_per_cu,max_sclk,hbm_bw\nw,./copy -n 3,MI300X_A1,gfx942,304,8,64,32,2100,5324.8\n",
     );
     let text = "Dispatch_ID,GPU_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,Accum_VGPR,SGPR,Wave_Size,Kernel_Name,Kernel_ID,GRBM_GUI_ACTIVE,SQ_ACTIVE_INST_VALU,TCC_HIT[0],TCC_HIT[1],TCC_MISS_sum,TCC_MISS[0],Kernel_ID_1,SQ_ACCUM_PREV_HIRES,FETCH_SIZE,WRITE_SIZE,SQC_DCACHE_REQ_READ_16,Start_Timestamp,End_Timestamp\n\
         0,4,77824,256,0,0,12,4,48,64,__amd_rocclr_fillBufferAligned.kd,10,8000.0,3040.0,3.0,6.0,3.0,1.0,10,5.0,1024.0,2048.0,7.0,1000.16,3000.46\n\
@@ -807,6 +807,7 @@ fn a_workload_of_rocprof_compute() {
     assert_eq!(launches(&profile), [("__amd_rocclr_fillBufferAligned", [304, 1, 1], 0), ("void f<2u, 3u>(int)", [2344, 1, 1], 3000)]);
     let gpu = profile.devices.iter().find(|d| d.id == 4).unwrap();
     assert_eq!((gpu.maker, gpu.sm_count, gpu.arch.as_deref()), (Vendor::Amd, Some(304), Some("gfx942")));
+    assert_eq!((gpu.memory_bandwidth, &profile.capture.argv[..]), (Some(5_324_800_000_000), &["./copy", "-n", "3"].map(str::to_owned)[..]));
     let metrics = profile.metrics.as_ref().unwrap();
     let value = |row: usize, name: &str| {
         let at = metrics.names.iter().position(|n| &**n == name)?;

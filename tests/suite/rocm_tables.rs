@@ -222,7 +222,7 @@ fn a_folder_stands_for_the_one_report_in_it() {
     let files = root.path().join("files");
     std::fs::create_dir_all(&files).unwrap();
     table(&files, "sysinfo.csv", SYSINFO);
-    assert!(read(&files).unwrap_err().to_string().contains("a folder without a report"));
+    assert!(read(&files).unwrap_err().to_string().contains("without pmc_perf.csv"));
     for (name, others) in [("a", 0), ("b", 1)] {
         std::fs::copy(unpacked("single"), files.join(name).with_extension("sqlite")).unwrap();
         let opened = read(&files);

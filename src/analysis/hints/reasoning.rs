@@ -7,7 +7,7 @@ use super::metric_values::Facts;
 use super::rule_context::Case;
 use super::unit_throughput::{Busy, Unit};
 use crate::model::Nanos;
-use crate::model::units::format_share;
+use crate::model::units::{format_count, format_share};
 
 /// Explains why L2 does not count although its figure is higher than that of the busiest unit.
 fn both_ways(case: &Case<'_>, busy: Busy) -> String {
@@ -32,7 +32,7 @@ pub fn reasoning_sentences(facts: &Facts) -> Vec<String> {
         let active = facts
             .active_share()
             .map_or_else(String::new, |a| format!("; on average an SM was active in {} of the cycles", format_share(a)));
-        out.push(format!("shape: {blocks:.0} blocks for {sms:.0} SMs{waves}{active}"));
+        out.push(format!("shape: {} for {sms:.0} SMs{waves}{active}", format_count(blocks as i64, "block")));
     }
     match (case.demand.busiest_unit(), find_bottleneck(&case)) {
         (Some(busy), Some(b)) => {

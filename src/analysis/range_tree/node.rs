@@ -36,7 +36,9 @@ pub struct Node {
     pub kernels: u64,
     pub copies: u64,
     pub collectives: u64,
-    /// Device time of work that other threads launched while the thread of these ranges waited, sum of durations, ns.
+    /// Sum of the durations of all operations launched inside, ns, and the part of it that other threads launched while
+    /// the thread of these ranges waited.
+    pub work: i64,
     pub helped: i64,
     /// Floating-point operations of the operators inside whose shapes were recorded; 0 if there are none.
     pub flops: f64,
@@ -54,9 +56,17 @@ pub struct Node {
     pub mixed: bool,
     /// True for ranges of the backward pass, which are placed under their forward operators.
     pub backward: bool,
+    /// True if these ranges were open on another thread than the parent's.
+    pub elsewhere: bool,
 }
 
 impl Node {
+    /// Share of the work that other threads launched while the thread of these ranges waited, in percent; `None` if they
+    /// launched nothing.
+    pub fn helped_percent(&self) -> Option<f64> {
+        (self.helped > 0).then(|| self.helped as f64 / self.work.max(1) as f64 * 100.0)
+    }
+
     /// Floating-point operations per second, over the time from the first to the last operation launched inside; `None`
     /// if too many of the operations are not known.
     pub fn flops_per_second(&self) -> Option<f64> {

@@ -18,7 +18,7 @@ mod summary;
 pub mod waits;
 
 pub use aligned_collectives::{Aligned, Bar, Moment};
-pub use complete_finding::complete_finding;
+pub use complete_finding::{complete_finding, complete_reports};
 pub use findings::OF_JOBS;
 pub use job::build_job;
 pub use job_result::{Job, Late, Link, Member, StepCell, Straggler};

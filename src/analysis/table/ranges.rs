@@ -129,11 +129,11 @@ pub fn columns<'p>(counted: bool) -> Vec<RangeColumn<'p>> {
             .priority(4)
             .on_screen(6),
         RangeColumn::new(
-            "helpers_ns",
+            "helpers_percent",
             "helpers",
-            Unit::Ns,
-            "GPU work that other threads launched for this one while it waited (a backward pass), sum of durations",
-            |r| Value::maybe_int(Some(r.node.helped).filter(|ns| *ns > 0)),
+            Unit::Percent,
+            "share of this work that other threads launched while this one waited (a backward pass)",
+            |r| Value::maybe_real(r.node.helped_percent()),
         )
         .only(Outputs::SCREEN.with(Outputs::JSON))
         .priority(10)

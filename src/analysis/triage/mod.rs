@@ -339,7 +339,7 @@ fn missing_notes(case: &RunContext<'_>) -> Vec<String> {
     let absent = case.idle_share(Cause::Absent);
     if absent >= finding::LEAST_SHARE {
         out.push(format!(
-            "idle for {} of {base} because one process was done, and the next one had not called {} yet",
+            "idle for {} of {base} between two processes: the first had launched its last work, and the next had not called {} yet",
             crate::model::units::format_share(absent),
             case.terms.gpu.api
         ));

@@ -332,7 +332,7 @@ fn attribute_innermost(case: &RunContext<'_>, times: &Times, mut rows: Vec<u32>,
         rows.sort_by_key(key);
     }
     let mut give = |open: &[(i64, u32, RangeOrigin)], from: i64, to: i64| {
-        // Of operators that call each other, the outermost is the one that the program called.
+        // If operators call each other, the outermost is the one that the program called.
         let operators = open.iter().rev().take_while(|o| o.2 == RangeOrigin::Operator).count();
         let Some(&(_, name, origin)) = open.get(open.len() - operators.max(1).min(open.len())) else { return };
         let before = out.len();

@@ -15,6 +15,7 @@ pub use settings::Settings;
 
 use super::actions::ActionId;
 use super::jobs::Ranks;
+use crate::analysis::ranks::Member;
 use crate::analysis::triage::Finding;
 use crate::model::Metrics;
 use std::collections::BTreeMap;
@@ -91,14 +92,13 @@ impl Session {
     }
 
     /// Completes the ranks' own findings by what all ranks together show. A window that the user chose is not what the
-    /// ranks were judged on, and a report of several ranks has findings on all of them.
+    /// ranks were judged on.
     pub fn complete_findings(&mut self) {
         let Some(ranks) = self.ranks.clone().filter(|r| r.job.ranks.len() > 1) else { return };
-        for member in &ranks.job.ranks {
-            let Some(&at) = ranks.reports.get(member.digest) else { continue };
-            let alone = ranks.reports.iter().filter(|&&report| report == at).count() == 1;
-            if let Some(report) = self.reports.get_mut(at).filter(|r| alone && r.chosen_window().is_none()) {
-                report.complete_findings(&ranks.job, member);
+        for (at, report) in self.reports.iter_mut().enumerate().filter(|(_, r)| r.chosen_window().is_none()) {
+            let members: Vec<&Member> = ranks.job.ranks.iter().filter(|m| ranks.reports.get(m.digest) == Some(&at)).collect();
+            if !members.is_empty() {
+                report.complete_findings(&ranks.job, &members);
             }
         }
     }

@@ -4,6 +4,7 @@ use super::groups::Groups;
 use super::measured_group::{self, Best, Measured};
 use super::settings::Settings;
 use crate::analysis::flops::Rate;
+use crate::analysis::hints::amd::Amd;
 use crate::analysis::hints::{Diagnosis, FirstHint, Severity as HintSeverity};
 use crate::analysis::kernel_group_detail::Detail;
 use crate::analysis::next_step::key_of;
@@ -301,11 +302,11 @@ impl Report {
         }
     }
 
-    /// Completes findings on collectives by what the rank's job shows.
-    pub(super) fn complete_findings(&mut self, job: &Job, member: &Member) {
+    /// Completes findings on collectives by what the job shows of the ranks in this report.
+    pub(super) fn complete_findings(&mut self, job: &Job, members: &[&Member]) {
         let complete = |triage: &mut Arc<Triage>| {
             for finding in &mut Arc::make_mut(triage).findings {
-                complete_finding(finding, job, member);
+                complete_finding(finding, job, members);
             }
         };
         self.triage.iter_mut().flatten().for_each(complete);
@@ -510,7 +511,10 @@ impl Report {
         let mut of_kernel: HashMap<u32, Vec<Measured<'_>>> = HashMap::new();
         for (launch, verdict, result) in own.chain(joined).filter(|(l, ..)| *l < profile.launches.len()) {
             let exact = result.2.is_none_or(|s: Sure| s.is_exact());
-            let measured = Measured { launch: u32::try_from(launch).unwrap_or(u32::MAX), verdict, result, exact, inside: inside(launch) };
+            let own = profile.metrics.as_ref().filter(|_| result.2.is_none() && profile.is_amd());
+            let counters = own.and_then(|m| Amd::of_result(m, result.1)).map_or(0, |amd| amd.counter_count());
+            let launch_id = u32::try_from(launch).unwrap_or(u32::MAX);
+            let measured = Measured { launch: launch_id, verdict, result, exact, counters, inside: inside(launch) };
             if let Some(row) = row_of(launch) {
                 of_row.entry(row).or_default().push(measured.clone());
             }

@@ -100,6 +100,7 @@ pub fn read_ranges(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<
     let binary = columns.len();
     columns.push("binaryData");
     let texts = db.table_budget();
+    let capture_end = read_capture_end(db);
     let readers = scan::scan_rows(db, NVTX, &columns, ("NVTX ranges", layout), job, Reader::default, |reader, chunk, row| {
         let integer = |i| row.get_ref(i).map(|v| v.as_i64().unwrap_or(NULL));
         let kind = match integer(2)? {
@@ -170,12 +171,18 @@ pub fn read_ranges(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<
         if extra != Extra::default() {
             reader.extra.push(((chunk, reader.ranges.len()), extra));
         }
-        reader
-            .ranges
-            .push((chunk, Range { start, end: if end == NULL { i64::MAX } else { end }, name, thread, kind, origin: RangeOrigin::Nvtx }));
+        // nsys closes ranges that are still open at the end of the capture, since 2025 with exactly this time.
+        let end = if end == NULL || Some(end) == capture_end { i64::MAX } else { end };
+        reader.ranges.push((chunk, Range { start, end, name, thread, kind, origin: RangeOrigin::Nvtx }));
         Ok(())
     })?;
     Ok(merge_readers(readers, strings))
+}
+
+/// Reads the time at which the capture ended, ns since it began; `None` if older nsys did not write it.
+fn read_capture_end(db: &Db) -> Option<i64> {
+    let rows = db.read_rows("ANALYSIS_DETAILS", &["duration"]).ok()?;
+    rows.first()?.first()?.as_deref()?.parse().ok().filter(|&ns| ns > 0)
 }
 
 /// Returns the extended payload of a range; `None` if there are several. nsys stores a header before the payloads,

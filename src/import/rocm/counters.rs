@@ -199,6 +199,7 @@ pub fn agent_facts(device: &Device, dies: u32) -> Vec<(&'static str, &'static st
         ("Agent Max_Clock", "hertz", device.clock_hz.map(Value::Integer)),
         ("Agent Cu_Count", "", number(device.sm_count)),
         ("Agent Num_Xcc", "", number(Some(dies).filter(|&n| n > 0))),
+        ("Agent Memory_Bandwidth", "byte/second", device.memory_bandwidth.map(Value::Integer)),
     ];
     all.into_iter().filter_map(|(name, unit, value)| Some((name, unit, value?))).collect()
 }

@@ -56,9 +56,22 @@ pub fn read_device(folder: &Path) -> Option<(Device, u32)> {
         warp_size: some("wave_size"),
         max_warps_per_sm: some("max_waves_per_cu"),
         clock_hz: some("max_sclk").map(|mhz| u64::from(mhz) * 1_000_000),
+        // In GB/s.
+        memory_bandwidth: text("hbm_bw")
+            .and_then(|t| t.parse::<f64>().ok())
+            .filter(|gb| (1.0..1e6).contains(gb))
+            .map(|gb| (gb * 1e9) as u64),
         ..Device::default()
     };
     Some((device, some("num_xcd").unwrap_or(0)))
+}
+
+/// Reads the command line of the program from `sysinfo.csv`.
+fn read_command(folder: &Path) -> Option<String> {
+    let mut reader = open_table(folder, "sysinfo.csv")?;
+    let at = reader.headers().ok()?.iter().position(|name| name == "command")?;
+    let row = reader.records().next()?.ok()?;
+    row.get(at).map(str::trim).filter(|command| !command.is_empty()).map(str::to_owned)
 }
 
 /// Reads the peaks that AMD's benchmark measured on the best GPU of the machine from `roofline.csv` (in units of 10⁹
@@ -109,7 +122,9 @@ pub fn read_table(from: impl Read, path: &Path, job: &Job<'_>) -> Result<Rows, I
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(from);
     let header: Vec<String> = reader.headers().map_err(damaged)?.iter().map(str::to_owned).collect();
     let columns: FxHashMap<&str, usize> = header.iter().enumerate().map(|(i, n)| (n.as_str(), i)).collect();
-    let mut rows = Rows { chosen: true, processes: vec![super::rows::Process::default()], ..Rows::default() };
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let process = super::rows::Process { command: read_command(folder), ..super::rows::Process::default() };
+    let mut rows = Rows { chosen: true, processes: vec![process], ..Rows::default() };
     let mut texts = Texts::default();
     let first: FxHashMap<&str, usize> = header.iter().enumerate().rev().map(|(i, n)| (n.as_str(), i)).collect();
     let named = |(i, column): (usize, &String)| counter_name(column, &columns).filter(|_| first.get(column.as_str()) == Some(&i));
@@ -127,7 +142,6 @@ pub fn read_table(from: impl Read, path: &Path, job: &Job<'_>) -> Result<Rows, I
     };
     let slots: Vec<Option<usize>> = of.iter().map(slot).collect();
     let pace = job.cancel.pace();
-    let folder = path.parent().unwrap_or(Path::new("."));
     let (known, reached) = (read_device(folder), read_peaks(folder));
     let (mut agents, mut symbols): (FxHashMap<u32, u32>, FxHashMap<Arc<str>, u32>) = (FxHashMap::default(), FxHashMap::default());
     let mut record = ByteRecord::new();

@@ -90,7 +90,9 @@ pub fn format_place(p: &Place, base: &str, begin: Option<i64>) -> String {
         PlaceKind::Window | PlaceKind::Step | PlaceKind::Call | PlaceKind::Line => escape_unsafe(&p.name).into_owned(),
         kind => format!("{} {}", kind.as_str(), escape_unsafe(&p.name)),
     };
-    let into = begin.map_or_else(String::new, |begin| format!(" ({} into {base})", Nanos(p.start - begin)));
+    // A place before the window has no position in it.
+    let into = begin.filter(|begin| *begin <= p.start);
+    let into = into.map_or_else(String::new, |begin| format!(" ({} into {base})", Nanos(p.start - begin)));
     let at = format!("{:.4} s{into}", p.start as f64 / 1e9);
     match (p.ns, p.kind) {
         // A total over the window has no single time.
@@ -265,7 +267,7 @@ pub(super) fn part_name(d: &JudgedDevice, part: TimeCategory) -> String {
         (TimeCategory::Other, Some((cause, _))) => match cause {
             Cause::Queued => "idle: other (next operation queued)".to_owned(),
             Cause::Ended => "idle: other (nothing more launched)".to_owned(),
-            Cause::Absent => "idle: other (next process not started)".to_owned(),
+            Cause::Absent => "idle: other (between two processes)".to_owned(),
             Cause::Paging => "idle: other (managed memory)".to_owned(),
             Cause::Unknown => "idle: other (not recorded)".to_owned(),
             Cause::NoCall => "idle: other (calls not recorded)".to_owned(),

@@ -123,17 +123,23 @@ pub fn cursor_pane(
                 Span::styled(Nanos(gap.end - gap.start).to_string(), theme.style(Role::Title)),
             ];
             // A cause that is too long for the title is the first fact.
-            let cause = gap.most.cause.as_text();
+            let unknown = unrecorded_beginning(report, (gap.start, gap.end));
+            let cause = unknown.map_or(gap.most.cause.as_text(), |_| "not known: work from before the recording may have run");
             let fits = display_width(cause) + 22 + most.len() <= columns;
             if fits {
                 title.push(Span::styled(format!("  the host: {cause}"), theme.style(Role::Text)));
             }
             let time_at = |at: i64| describe::format_time(at, step.min(1_000));
-            let mut all = vec![
-                ("host".to_owned(), cause.to_owned()),
-                ("start".to_owned(), time_at(gap.start) + if began_before { " or earlier: the recording opened then" } else { "" }),
-                ("end".to_owned(), time_at(gap.end) + if goes_on { " or later: the recording closed then" } else { "" }),
-            ];
+            let mut all = vec![("host".to_owned(), cause.to_owned())];
+            if began_before || goes_on {
+                all.push((
+                    "start".to_owned(),
+                    time_at(gap.start) + if began_before { " or earlier: the recording opened then" } else { "" },
+                ));
+                all.push(("end".to_owned(), time_at(gap.end) + if goes_on { " or later: the recording closed then" } else { "" }));
+            } else {
+                all.push(("from".to_owned(), format!("{} to {}", time_at(gap.start), time_at(gap.end))));
+            }
             if fits {
                 all.remove(0);
             }
@@ -327,12 +333,17 @@ pub fn window_pane(report: &Report, look: &Look<'_>, screen: &TimelineScreen, wi
         let text = "shorter than a step: the overview shows what limits the run";
         lines.extend(wrap_text(text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
     }
+    let beginning = unrecorded_beginning(report, (from, to));
+    if let Some(what) = beginning.filter(|_| !short) {
+        let text = format!("{what}; the overview shows what limits the rest");
+        lines.extend(wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
+    }
     match judged.map(|j| (&j.triage, j.window)) {
         Some((Some(Some(triage)), of)) if of == (from, to) => {
-            if !short && is_around_one_gap(triage, report.whole_triage().map(|t| &**t)) {
+            if beginning.is_none() && !short && is_around_one_gap(triage, report.whole_triage().map(|t| &**t)) {
                 let text = "one wait fills much of this view: the overview shows what limits the run";
                 lines.extend(wrap_text(text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
-            } else if !short {
+            } else if !short && beginning.is_none() {
                 // If the whole steady state is in view, use the overview's verdict: a bit of warm-up around it should
                 // not change the verdict.
                 let steady = report.whole_triage().filter(|t| marked.is_none() && t.outside.is_some());
@@ -355,6 +366,16 @@ pub fn window_pane(report: &Report, look: &Look<'_>, screen: &TimelineScreen, wi
         _ => {}
     }
     Pane { title, lines }
+}
+
+/// Minimum share of a span that the beginning of a late recording fills to make its idle time unknown.
+const MUCH_UNKNOWN: f64 = 0.1;
+
+/// Describes the beginning of a recording that began late, if much of a span lies in it: what ran then was not recorded.
+fn unrecorded_beginning(report: &Report, (from, to): (i64, i64)) -> Option<&str> {
+    let inside = |start: i64, end: i64| (end.min(to) - start.max(from)) as f64 >= MUCH_UNKNOWN * (to - from) as f64;
+    let left_out = &report.whole_triage()?.left_out;
+    left_out.iter().find(|l| l.unrecorded && inside(l.start, l.end)).map(|l| l.what.as_str())
 }
 
 fn is_part(steady: &Triage, view: i64) -> bool {

@@ -50,6 +50,9 @@ fn lanes_per_wave(arch: &str) -> Option<f64> {
     if arch.starts_with("gfx9") { Some(64.0) } else { arch.starts_with("gfx1").then_some(32.0) }
 }
 
+/// Values that describe a dispatch, which need no counters.
+const FACTS: [&str; 5] = ["Dispatch_Id", "Duration", "VGPR_Count", "LDS_Block_Size", "Scratch_Size"];
+
 impl<'a> Amd<'a> {
     /// Values for a launch in a timeline.
     pub fn of_launch(config: &LaunchConfig, device: &Device, ns: f64) -> Self {
@@ -97,9 +100,17 @@ impl<'a> Amd<'a> {
         Some(Self { counters: Some(lookup), ..Self::of_launch(&config, &device, ns) })
     }
 
-    /// Returns true if the kernel was profiled rather than just traced.
+    /// Returns true if the kernel was profiled rather than just traced. Reports that combine both have the data of the
+    /// dispatch and the agent for all of them.
     pub fn has_counters(&self) -> bool {
-        self.counters.is_some()
+        self.counter_count() > 0
+    }
+
+    /// Number of collected counters and of the metrics derived from them.
+    pub fn counter_count(&self) -> usize {
+        let is_fact = |name: &str| name.starts_with("Agent ") || FACTS.contains(&name);
+        let is_counter = |l: &Lookup<'_>, id: u32| l.metrics.names.get(id as usize).is_some_and(|n| !is_fact(n));
+        self.counters.as_ref().map_or(0, |l| l.result.values.iter().filter(|(id, _)| is_counter(l, *id)).count())
     }
 
     /// Value of a counter, or of a metric that AMD derives from counters; `None` if it was not collected or did not
@@ -190,7 +201,11 @@ impl<'a> Amd<'a> {
         if let Some(reached) = self.get("HBMBw").filter(|n| *n > 0.0) {
             return Some((self.product.map_or(reached, |p| p.memory.max(reached)), reached));
         }
-        let product = self.product?;
+        // A name such as `MI200` is of several products.
+        let Some(product) = self.product else {
+            let published = self.get("Agent Memory_Bandwidth").filter(|n| *n > 0.0)?;
+            return Some((published, published * REACHED));
+        };
         Some((product.memory, product.memory * product.reached.unwrap_or(REACHED)))
     }
 

@@ -3,7 +3,7 @@
 use super::facts::Amd;
 use crate::analysis::metric::human_number;
 use crate::model::Nanos;
-use crate::model::units::format_share;
+use crate::model::units::{format_count, format_share};
 
 /// Returns the sentences. If the counters needed to answer a question are missing, the sentence names the data to
 /// collect.
@@ -22,7 +22,7 @@ pub fn reasoning_sentences(amd: &Amd<'_>) -> Vec<String> {
         let of = amd.with_waves().map_or_else(String::new, |s| format!("; {whose} had any waves in {} of the time", format_share(s)));
         let busy =
             amd.share("SIMD_UTILIZATION").map_or_else(String::new, |s| format!("; a CU had waves in {} of the time{of}", format_share(s)));
-        out.push(format!("shape: {groups:.0} workgroups for {units:.0} CUs{held}{busy}"));
+        out.push(format!("shape: {} for {units:.0} CUs{held}{busy}", format_count(groups as i64, "workgroup")));
     }
     out.push(match amd.busiest_unit() {
         Some((unit, share)) if share >= 0.8 => {

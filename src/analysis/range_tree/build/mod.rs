@@ -39,7 +39,7 @@ struct Instance {
 }
 
 /// Relation of a range to its parent.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Link {
     /// It is inside of the parent, on the same thread.
     Inside,
@@ -60,9 +60,9 @@ struct Builder<'a> {
     profile: &'a Profile,
     window: Option<(i64, i64)>,
     nodes: Vec<Node>,
-    ids: FxHashMap<(u32, u32, RangeOrigin, bool), u32>,
-    /// End assigned to ranges that are still open at the end of the report.
-    end_of_all: i64,
+    ids: FxHashMap<(u32, u32, RangeOrigin, Link), u32>,
+    /// End assigned to ranges that are still open at the end of the report, by process: after the last event on the host.
+    ends: FxHashMap<u32, i64>,
     /// Index into `texts` of each name's pattern.
     likes: Vec<u32>,
     texts: Vec<String>,
@@ -107,12 +107,35 @@ impl RangeTree {
     }
 }
 
+/// Returns the time after the last call and the last closed range of each process.
+fn last_events(profile: &Profile) -> FxHashMap<u32, i64> {
+    let ranges = &profile.ranges;
+    let mut out: FxHashMap<u32, i64> = FxHashMap::default();
+    let mut add = |pid: u32, end: i64| {
+        let last = out.entry(pid).or_insert(i64::MIN);
+        *last = (*last).max(clamp_time(end).saturating_add(1));
+    };
+    for range in ranges.iter() {
+        if let Some(&(pid, _)) = ranges.threads.get(range.thread as usize) {
+            add(pid, if range.end == i64::MAX { range.start } else { range.end });
+        }
+    }
+    for row in 0..profile.calls.len() {
+        add(profile.calls.thread_of(row).0, profile.calls.start[row].saturating_add(profile.calls.duration[row]));
+    }
+    for row in 0..profile.launches.len() {
+        if let Some((start, cost)) = profile.launches.call(row) {
+            add(profile.launch_pid(row), start.saturating_add(cost));
+        }
+    }
+    out
+}
+
 impl<'a> Builder<'a> {
     fn new(profile: &'a Profile, window: Option<(i64, i64)>) -> Self {
         let ranges = &profile.ranges;
         let mut ids: FxHashMap<String, u32> = FxHashMap::default();
         let mut texts = Vec::new();
-        let last = ranges.iter().map(|r| if r.end == i64::MAX { r.start } else { r.end }).max().unwrap_or_default();
         let likes = (0..u32::try_from(ranges.names.len()).unwrap_or(u32::MAX))
             .map(|n| {
                 let text = name_pattern(&ranges.label(n));
@@ -127,7 +150,7 @@ impl<'a> Builder<'a> {
             window,
             nodes: Vec::new(),
             ids: FxHashMap::default(),
-            end_of_all: clamp_time(last).saturating_add(1),
+            ends: if ranges.iter().any(|r| r.end == i64::MAX) { last_events(profile) } else { FxHashMap::default() },
             likes,
             texts,
             instances: Vec::with_capacity(ranges.len()),
@@ -138,11 +161,11 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn intern_node(&mut self, parent: u32, range: Range, backward: bool) -> u32 {
+    fn intern_node(&mut self, parent: u32, range: Range, link: Link) -> u32 {
         let Range { name, origin, kind, .. } = range;
         let like = self.likes.get(name as usize).copied().unwrap_or_default();
         let next = u32::try_from(self.nodes.len()).unwrap_or(NONE);
-        let id = *self.ids.entry((parent, like, origin, backward)).or_insert(next);
+        let id = *self.ids.entry((parent, like, origin, link)).or_insert(next);
         if id == next {
             let depth = self.nodes.get(parent as usize).map_or(0, |p| p.depth + 1);
             self.nodes.push(Node {
@@ -163,6 +186,7 @@ impl<'a> Builder<'a> {
                 beyond: 0,
                 kernels: 0,
                 copies: 0,
+                work: 0,
                 helped: 0,
                 collectives: 0,
                 flops: 0.0,
@@ -172,7 +196,8 @@ impl<'a> Builder<'a> {
                 last: i64::MIN,
                 example: name,
                 mixed: false,
-                backward,
+                backward: link == Link::Forward,
+                elsewhere: link != Link::Inside,
             });
         }
         let node = &mut self.nodes[id as usize];
@@ -229,12 +254,16 @@ impl<'a> Builder<'a> {
         self.nodes_of_instances();
     }
 
-    /// Start and end of a range. Ranges that are still open when the report ends are given a common end after
-    /// everything else.
+    /// Start and end of a range. Ranges that are still open when the report ends last until after everything else that
+    /// their process did.
     fn range_times(&self, row: u32) -> (i64, i64) {
         let range = self.profile.ranges.get(row as usize);
         let start = clamp_time(range.start);
-        (start, range.end.min(self.end_of_all).max(start))
+        if range.end < i64::MAX {
+            return (start, clamp_time(range.end).max(start));
+        }
+        let thread = self.profile.ranges.threads.get(range.thread as usize);
+        (start, thread.and_then(|(pid, _)| self.ends.get(pid)).copied().unwrap_or(start).max(start))
     }
 
     /// Clips a range to the window; `None` if it is outside.
@@ -274,7 +303,7 @@ impl<'a> Builder<'a> {
             while let Some(instance) = up.pop() {
                 let Instance { parent, link, .. } = self.instances[instance];
                 let parent_node = self.instances.get(parent as usize).map_or(NONE, |i| i.node);
-                let node = self.intern_node(parent_node, self.profile.ranges.get(rows[instance] as usize), link == Link::Forward);
+                let node = self.intern_node(parent_node, self.profile.ranges.get(rows[instance] as usize), link);
                 self.instances[instance].node = node;
                 let whole = self.range_times(rows[instance]);
                 let Some((start, end)) = self.clip_to_window(whole.0, whole.1) else { continue };
@@ -371,6 +400,7 @@ impl<'a> Builder<'a> {
                 let (node, parent, link) = (i.node, i.parent, i.link);
                 self.count_operation(node, &op);
                 let n = &mut self.nodes[node as usize];
+                n.work = n.work.saturating_add(op.end - op.start);
                 if helps {
                     n.helped = n.helped.saturating_add(op.end - op.start);
                 }
@@ -426,8 +456,8 @@ impl<'a> Builder<'a> {
         let Some((first, last)) = busy.span() else { return };
         let mut open = std::mem::take(&mut self.of_process);
         for &(row, instance) in self.by_thread.iter().flatten() {
-            let range = self.profile.ranges.get(row as usize);
-            open.push((clamp_time(range.start), clamp_time(range.end), self.instances[instance as usize].node));
+            let (start, end) = self.range_times(row);
+            open.push((start, end, self.instances[instance as usize].node));
         }
         // Time before the first and after the last operation is not idle: the work has not started or is done.
         for (start, end, node) in open {
@@ -457,7 +487,7 @@ impl<'a> Builder<'a> {
         let found: Vec<_> = ranges.iter().filter(|r| r.kind == RangeKind::StartEnd).collect();
         for range in found {
             let pid = ranges.threads.get(range.thread as usize).map_or(0, |t| t.0);
-            let node = self.intern_node(NONE, range, false);
+            let node = self.intern_node(NONE, range, Link::Inside);
             let instance = u32::try_from(self.instances.len()).unwrap_or(NONE);
             self.instances.push(Instance::new(NONE, node));
             let start = clamp_time(range.start);

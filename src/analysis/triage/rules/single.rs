@@ -57,6 +57,15 @@ impl Delay<'_> {
         self.parts.iter().map(|p| p.0).fold(0, i64::saturating_add)
     }
 
+    /// The gap, or the part of it with these causes if other causes take most of it.
+    fn span(&self) -> (i64, i64) {
+        if self.length() >= (self.gap.1 - self.gap.0) / 2 {
+            return self.gap;
+        }
+        let start = self.parts.iter().map(|p| p.1.start).min().unwrap_or(self.gap.0);
+        (start, self.parts.iter().map(|p| p.1.end).max().unwrap_or(self.gap.1))
+    }
+
     /// Describes what the host does in it, longest first.
     fn describe(&self, case: &RunContext<'_>) -> String {
         match &self.parts[..] {
@@ -92,7 +101,7 @@ pub fn single_delay(case: &RunContext<'_>) -> Option<Finding> {
     let first = delays.first()?;
     let idle: i64 = case.single.iter().map(|s| s.ns).sum();
     let share = case.share(idle);
-    let into = (first.gap.0 - case.window.0) as f64;
+    let into = (first.span().0 - case.window.0) as f64;
     let early = into <= START * case.length() as f64;
     let when = if early { "at the start".to_owned() } else { format!("{} into {base}", format_ns(into)) };
     // If there are more gaps than devices, some device has two of them. A gap that is much shorter than the first is only
@@ -130,8 +139,8 @@ pub fn single_delay(case: &RunContext<'_>) -> Option<Finding> {
     let place = |delay: &Delay<'_>| Place {
         kind: PlaceKind::Window,
         name: delay.describe(case),
-        start: delay.gap.0,
-        end: delay.gap.1,
+        start: delay.span().0,
+        end: delay.span().1,
         ns: Some(delay.length()),
         rank: None,
     };

@@ -79,7 +79,7 @@ pub(super) fn edit_launches(s: &RerunScreen, p: &Profile) -> Edit {
         if let Choose::One(l) = s.origin {
             c.add_request(format!("launch {}", units::format_grouped(i64::from(l.0))), "the selected launch", 'o', to(s.origin.clone()));
         }
-        c.add_request("median", "closest to the median duration: typical", 'm', to(Choose::Median));
+        c.add_request("median", "typical: the median of the shape that takes the most time", 'm', to(Choose::Median));
         c.add_request("slowest", "longest duration", 's', to(Choose::Slowest(1)));
         c.add_request("slowest and median", "to see what differs in the slow one", 'b', to(Choose::SlowestAndMedian));
         c.add_request("3 slowest", "", '3', to(Choose::Slowest(3)));

@@ -178,11 +178,14 @@ pub static FIELDS: &[Field] = &[
         parts: &[PartId::Clocks],
         about: "ncu locks the clocks to base: comparable between runs, but slower than in production.",
         applies: is_ncu,
-        value: |s, _| match s.request.options.clock {
+        value: |s, p| match s.request.options.clock_control(p) {
             ClockControl::Base => "locked to base".to_owned(),
             ClockControl::None => "not locked".to_owned(),
         },
-        edit: |s, _| with_options(s, |o| o.clock = if o.clock == ClockControl::Base { ClockControl::None } else { ClockControl::Base }),
+        edit: |s, p| {
+            let other = if s.request.options.clock_control(p) == ClockControl::Base { ClockControl::None } else { ClockControl::Base };
+            with_options(s, |o| o.clock = Some(other))
+        },
     },
     Field {
         title: "caches",
@@ -297,11 +300,11 @@ fn launches_word(s: &RerunScreen, p: &Profile) -> String {
     };
     match &s.request.choose {
         Choose::One(l) => format!("launch {}{graph}", units::format_grouped(i64::from(l.0))),
-        Choose::Median => one("the median"),
+        Choose::Median => one("a typical one"),
         Choose::First => one("the first"),
         Choose::Slowest(1) => one("the slowest"),
         Choose::Slowest(n) => format!("the {n} slowest{each}"),
-        Choose::SlowestAndMedian => format!("the slowest and the median{each}{many}"),
+        Choose::SlowestAndMedian => format!("the slowest and a typical one{each}{many}"),
         Choose::Graph(n) => format!("graph launch {n}"),
         Choose::Inside(range) => format!("every launch in NVTX ranges {}{many}", escape_unsafe(&p.ranges.label(range.name))),
     }
