@@ -169,6 +169,8 @@ pub fn selected_height(app: &App, screen: &DiffScreen, words: Words, columns: u1
 
 /// The selected kernel in both runs, with what limits it in each, if that was measured.
 pub fn selected_text(app: &App, screen: &DiffScreen, words: Words, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    // Everything in one column.
+    let columns = columns.min(BESIDE - 1);
     let Some(mut out) = selected_lines(app, screen, words, (columns, usize::MAX), theme).map(|s| s.figures) else { return Vec::new() };
     let row = screen.diff.as_ref().and_then(|d| d.rows.get(screen.selected));
     for measured in row.into_iter().flat_map(|row| measured_sides(app, screen, row, words)).flatten() {
@@ -235,24 +237,32 @@ fn selected_lines(app: &App, screen: &DiffScreen, words: Words, (columns, rows):
     for change in &row.config_changes {
         pair(change.name, cut_end(&change.before, 13), cut_end(&change.after, 13));
     }
-    if let Some((promise, got)) = row.hint_outcome() {
-        let role = if promise.classify_outcome(got) == Outcome::Kept { Role::Good } else { Role::Warn };
-        out.push(Line::default());
-        let figures = if columns >= BESIDE { FIGURES } else { columns };
-        out.extend(wrap_text(&promise.describe_outcome(got), figures).into_iter().map(|l| Line::styled(l, theme.style(role))));
-    }
-    let limits = measured_lines(app, screen, row, words, theme);
-    if !limits.is_empty() {
-        out.push(Line::default());
-        out.extend(limits);
-    }
     // Draw distributions below the figures, or to the right of them in a wide panel.
     let beside = columns >= BESIDE;
+    let mut more = Vec::new();
+    if let Some((promise, got)) = row.hint_outcome() {
+        let role = if promise.classify_outcome(got) == Outcome::Kept { Role::Good } else { Role::Warn };
+        let figures = if beside { FIGURES } else { columns };
+        more.extend(wrap_text(&promise.describe_outcome(got), figures).into_iter().map(|l| Line::styled(l, theme.style(role))));
+    }
+    let limits = measured_lines(app, screen, row, words, theme);
+    if !more.is_empty() && !limits.is_empty() {
+        more.push(Line::default());
+    }
+    more.extend(limits);
     let wide = if beside { columns - FIGURES } else { columns };
     let sides = [(screen.before, &row.before, words.0), (screen.after, &row.after, words.1)];
     let found = |(index, side, word): (usize, &Option<Side>, &'static str)| Some((word, find_group_row(app, index, &side.as_ref()?.name)?));
     let pair: Vec<_> = sides.into_iter().filter_map(found).collect();
-    let picture = paired_histograms(&pair, wide, if beside { rows } else { rows.saturating_sub(out.len() + 1) }, theme);
+    let below = out.len() + usize::from(!more.is_empty()) + more.len() + 1;
+    let picture = paired_histograms(&pair, wide, if beside { rows } else { rows.saturating_sub(below) }, theme);
+    if beside && picture.is_empty() {
+        return Some(Selected { figures: out, beside: more });
+    }
+    if !more.is_empty() {
+        out.push(Line::default());
+        out.extend(more);
+    }
     if beside {
         return Some(Selected { figures: out, beside: picture });
     }

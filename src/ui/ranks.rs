@@ -390,7 +390,7 @@ fn job_lines(ranks: &Ranks, columns: usize, theme: &Theme) -> (Vec<Line<'static>
             .bus
             .zip(link.peak)
             .map_or_else(String::new, |(b, (peak, _))| format!("{:>6}", units::format_whole_percent(b / peak * 100.0)));
-        let size = link.bytes.map_or_else(String::new, |b| format!("  {} each", Bytes(b)));
+        let size = link.bytes.map_or_else(String::new, |b| format!("  {}{}", if link.uniform { "each " } else { "mostly " }, Bytes(b)));
         let count = units::format_grouped(link.count);
         let text = format!(
             "{}{}{}{}{}{share}",

@@ -84,11 +84,18 @@ fn note_unrecorded(all: &[Digest], job: &mut Job) {
 
 /// Statistics of collectives by kind and number of ranks.
 fn link_stats(all: &[Digest], matches: &Matches, waits: &Waits) -> Vec<Link> {
+    /// Collectives of about the same size: time, size and bus bandwidth of each.
     #[derive(Default)]
-    struct Sum {
+    struct OfSize {
         times: Vec<i64>,
         bytes: Vec<u64>,
         bus: Vec<f64>,
+    }
+    #[derive(Default)]
+    struct Sum {
+        /// By the binary logarithm of the message size.
+        sizes: BTreeMap<u32, OfSize>,
+        count: usize,
         waited: i64,
         algorithm: String,
     }
@@ -96,7 +103,9 @@ fn link_stats(all: &[Digest], matches: &Matches, waits: &Waits) -> Vec<Link> {
     for (c, judged) in matches.list.iter().zip(&waits.judged) {
         let (Some(last), Some(group)) = (c.last_arrival(), matches.groups.get(c.group as usize)) else { continue };
         let sum = by.entry((c.kind, group.size)).or_default();
-        sum.times.push(last.duration);
+        sum.count += 1;
+        let sized = sum.sizes.entry(c.bytes.checked_ilog2().unwrap_or(0)).or_default();
+        sized.times.push(last.duration);
         let waited: i64 = c.arrivals.iter().map(|a| a.duration - last.duration).sum();
         if *judged {
             sum.waited += waited / i64::try_from(c.arrivals.len().saturating_sub(1).max(1)).unwrap_or(1) * matches.each;
@@ -105,9 +114,9 @@ fn link_stats(all: &[Digest], matches: &Matches, waits: &Waits) -> Vec<Link> {
             sum.algorithm.clone_from(&group.algorithm);
         }
         if c.bytes > 0 {
-            sum.bytes.push(c.bytes);
+            sized.bytes.push(c.bytes);
             let factor = nccl::bus_factor(c.kind, group.size).filter(|_| last.duration > 0);
-            sum.bus.extend(factor.map(|f| f * c.bytes as f64 / last.duration as f64 * 1e9));
+            sized.bus.extend(factor.map(|f| f * c.bytes as f64 / last.duration as f64 * 1e9));
         }
     }
     let mut hosts: Vec<Option<&str>> = all.iter().map(|d| d.host.as_deref()).collect();
@@ -117,15 +126,19 @@ fn link_stats(all: &[Digest], matches: &Matches, waits: &Waits) -> Vec<Link> {
     let peak = all.first().and_then(|d| nccl::link_bandwidth(d.device_name.as_deref()?)).filter(|_| here);
     let mut out: Vec<Link> = by
         .into_iter()
-        .map(|((kind, size), mut sum)| {
-            sum.bus.sort_by(f64::total_cmp);
+        .map(|((kind, size), sum)| {
+            // Medians over all sizes would be of different collectives: take the size that takes the most time.
+            let uniform = sum.sizes.len() < 2;
+            let mut main = sum.sizes.into_values().max_by_key(|s| s.times.iter().sum::<i64>()).unwrap_or_default();
+            main.bus.sort_by(f64::total_cmp);
             Link {
                 kind,
                 size,
-                count: sum.times.len() as u64 * matches.each.unsigned_abs(),
-                bytes: median(sum.bytes),
-                time: median(sum.times).unwrap_or(0),
-                bus: sum.bus.get(sum.bus.len() / 2).copied(),
+                count: sum.count as u64 * matches.each.unsigned_abs(),
+                uniform,
+                bytes: median(main.bytes),
+                time: median(main.times).unwrap_or(0),
+                bus: main.bus.get(main.bus.len() / 2).copied(),
                 peak,
                 algorithm: sum.algorithm,
                 waited: sum.waited,

@@ -77,11 +77,14 @@ pub struct Link {
     /// Number of ranks that take part.
     pub size: usize,
     pub count: u64,
+    /// True if all messages have about the same size. If not, size, time and bandwidth are those of the size that takes
+    /// the most time.
+    pub uniform: bool,
     /// Median message size, bytes; `None` if the reports do not record it.
     pub bytes: Option<u64>,
     /// Median duration on the last rank to arrive, which does not wait for others, ns.
     pub time: i64,
-    /// Bus bandwidth, bytes per second: the median over all collectives of known size.
+    /// Median bus bandwidth, bytes per second.
     pub bus: Option<f64>,
     /// Bandwidth of the links between the GPUs, bytes per second, and the name of the links; `None` if unknown or if
     /// the ranks are on several machines.

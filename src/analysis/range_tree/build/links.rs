@@ -12,6 +12,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Maximum number of threads with marked ranges in a process for which helpers are looked for.
 const MOST_MARKED: usize = 16;
 
+/// Approximate number of launches of a thread that tell for whom it works.
+const SAMPLE: usize = 4_096;
+
 /// Returns true for ranges that the program, or a library that it uses, marked, as opposed to those of a framework's
 /// operators.
 fn is_marked(origin: RangeOrigin) -> bool {
@@ -56,16 +59,17 @@ impl Builder<'_> {
         for (&thread, times) in &mut calls {
             times.sort_unstable();
             let own = self.marked.get(&thread.0).and_then(|all| all.iter().find(|t| t.0 == thread.1));
-            let unmarked = |time: &&i64| own.is_none_or(|own| self.marked_at(own.1, **time).is_none());
+            let unmarked = |time: &i64| own.is_none_or(|own| self.marked_at(own.1, *time).is_none());
+            let sample: Vec<i64> = times.iter().copied().step_by((times.len() / SAMPLE).max(1)).collect();
+            let outside: Vec<i64> = sample.iter().copied().filter(unmarked).collect();
             // A thread whose work is in ranges of its own works for itself.
-            if times.iter().filter(unmarked).count() * 2 < times.len() {
-                continue;
+            if outside.len() * 2 >= sample.len() {
+                candidates.extend(outside.into_iter().filter_map(|time| Some((thread, self.waiting_thread(thread, time)?))));
             }
-            candidates.extend(times.iter().filter(unmarked).filter_map(|&time| Some((thread, self.waiting_thread(thread, time)?))));
         }
         self.helpers = find_helpers(&calls, &candidates);
         for thread in 0..self.by_thread.len() {
-            let Some(&key) = ranges.threads.get(thread).filter(|t| self.helpers.iter().any(|(helper, _)| helper == *t)) else { continue };
+            let Some(&key) = ranges.threads.get(thread).filter(|t| self.is_helper(**t)) else { continue };
             for at in 0..self.by_thread[thread].len() {
                 let (row, instance) = self.by_thread[thread][at];
                 if self.instances[instance as usize].parent == NONE
@@ -93,8 +97,15 @@ impl Builder<'_> {
         open.next().is_none().then_some((pid, found.0))
     }
 
+    pub fn is_helper(&self, thread: ThreadKey) -> bool {
+        self.helpers.iter().any(|(helper, _)| *helper == thread)
+    }
+
     /// Returns the innermost marked range of the thread for which a helper launches at a time.
     pub fn range_of_waiting(&self, helper: ThreadKey, time: i64) -> Option<u32> {
+        if !self.is_helper(helper) {
+            return None;
+        }
         let waiting = self.waiting_thread(helper, time).filter(|waiting| self.helpers.contains(&(helper, *waiting)))?;
         let thread = self.marked.get(&waiting.0)?.iter().find(|t| t.0 == waiting.1)?.1;
         self.marked_at(thread, time)

@@ -385,7 +385,7 @@ impl<'a> Builder<'a> {
             // Ancestors of a forward operator get only the part of this operation's time that was new to the backward
             // operator.
             let mut joined = None;
-            let mut helps = own.is_none() && origin.is_some_and(|o| self.helpers.iter().any(|(helper, _)| *helper == (o.0, o.1)));
+            let mut helps = own.is_none() && origin.is_some_and(|o| self.is_helper((o.0, o.1)));
             for _ in 0..DEEPEST {
                 let Some(i) = self.instances.get_mut(instance as usize) else { break };
                 if let Some(new) = joined {
