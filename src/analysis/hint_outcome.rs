@@ -85,7 +85,7 @@ impl Promise {
     /// Formats the prediction and its outcome: `uncoalesced-global predicted 40–59%, measured 57%`.
     pub fn describe_outcome(&self, got: f64) -> String {
         let end = match self.classify_outcome(got) {
-            _ if got < 0.0 => format!("is {:.0}% slower", -got * 100.0),
+            _ if got < 0.0 => format!("but it takes {:.0}% longer", -got * 100.0),
             Outcome::Beyond => format!("measured {:.0}%: more than it called possible", got * 100.0),
             Outcome::Elsewhere => format!("measured {:.0}%, by another change: what it names is as it was", got * 100.0),
             _ => format!("measured {:.0}%", got * 100.0),
@@ -196,7 +196,7 @@ mod tests {
         let outcome = [0.57, 0.2, 0.65, 0.8, -0.1].map(|got| promise.classify_outcome(got));
         assert_eq!(outcome, [Outcome::Kept, Outcome::Less, Outcome::More, Outcome::Beyond, Outcome::Less]);
         assert_eq!(promise.describe_outcome(0.57), "uncoalesced-global predicted 40–59%, measured 57%");
-        assert_eq!(promise.describe_outcome(-0.1), "uncoalesced-global predicted 40–59%, is 10% slower");
+        assert_eq!(promise.describe_outcome(-0.1), "uncoalesced-global predicted 40–59%, but it takes 10% longer");
         // Another change made it faster.
         let promise = Promise { remains: true, ..promise };
         assert_eq!(promise.classify_outcome(0.57), Outcome::Elsewhere);

@@ -126,7 +126,10 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                     (ActionId::Open | ActionId::Fold | ActionId::FoldAll | ActionId::Filter | ActionId::Copy, KeyScope::Lines) => {
                         !matches!(app.top_entry().map(|e| &e.open), Some(Open::Lines(s)) if s.tree.nodes.is_empty())
                     }
-                    (ActionId::Open | ActionId::Instructions | ActionId::CodeOrder | ActionId::Copy, KeyScope::Source) => {
+                    (ActionId::Open | ActionId::Instructions, KeyScope::Source) => {
+                        !matches!(app.top_entry().map(|e| &e.open), Some(Open::Result(s)) if !s.source.has_lines())
+                    }
+                    (ActionId::CodeOrder | ActionId::Copy, KeyScope::Source) => {
                         !matches!(app.top_entry().map(|e| &e.open), Some(Open::Result(s)) if s.source.row_count() == 0)
                     }
                     (

@@ -12,6 +12,21 @@ fn ncu(name: &str) -> PathBuf {
     root().join(format!("fixtures/ncu/{name}.ncu-rep.zst"))
 }
 
+/// Code without line numbers: the key that switches to lines says why there are none, on every layout.
+#[test]
+fn code_without_lines_has_no_list_of_lines() {
+    for size in [(80, 24), (120, 40), (200, 50)] {
+        let mut explorer = Explorer::open(&[root().join("fixtures/demo/llm_gemm.ncu-rep.zst")], size);
+        explorer.press("e");
+        let before = explorer.screen();
+        assert!(!before.contains("lines/SASS"), "{before}");
+        for key in ["tab", "enter"] {
+            explorer.press(key);
+            assert!(explorer.screen().contains("-lineinfo"), "{key}: {}", explorer.screen());
+        }
+    }
+}
+
 #[test]
 fn a_report_of_ncu_alone_is_a_session() {
     assert_snapshot!("ncu_kernels", Explorer::open(&[ncu("three")], (100, 24)).screen());

@@ -580,7 +580,7 @@ fn a_finding_leads_to_its_place_and_back() {
     e.press("i");
     assert!(e.screen().contains("What to do"), "{}", e.screen());
     e.press("esc enter");
-    assert!(e.screen().contains("compiling or loading"), "{}", e.screen());
+    assert!(e.screen().contains("the host: perhaps compiling"), "{}", e.screen());
     e.press("esc V");
     assert!(e.screen().contains("GPU idle") && e.screen().contains("decode#"), "{}", e.screen());
     assert_snapshot!("ranges_120x40", e.screen());

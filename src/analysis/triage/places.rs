@@ -21,6 +21,10 @@ const MOST_LINES: usize = 3;
 /// A piece is an exception if it is more than this many times as long as the pieces in which half of the time lies.
 const FAR_LONGER: i64 = 3;
 
+/// Number of pieces about as long as the longest, and their minimum length relative to it, that make it recur.
+const RECURS: usize = 3;
+const ABOUT_AS_LONG: f64 = 0.8;
+
 /// Minimum share of the idle time for a place to be listed.
 const LEAST_OF_PLACE: f64 = 0.05;
 
@@ -213,7 +217,10 @@ fn longest_of(pieces: &[Piece]) -> Option<Longest> {
         sum += length;
         sum >= half
     })?;
-    let most = usual.saturating_mul(FAR_LONGER);
+    // Long ones that come again, in each step say, are no exceptions.
+    let longest = *lengths.last()?;
+    let again = lengths.iter().rev().nth(RECURS - 1).is_some_and(|&length| length as f64 >= ABOUT_AS_LONG * longest as f64);
+    let most = if again { longest } else { usual.saturating_mul(FAR_LONGER) };
     let usual = windows.into_iter().filter(|(start, end)| end - start <= most);
     let (start, end) = usual.max_by_key(|(start, end)| (end - start, std::cmp::Reverse(*start)))?;
     Some(Longest { start, end, exceptions: lengths.last().is_some_and(|longest| *longest > end - start) })
@@ -346,7 +353,12 @@ fn attribute_innermost(case: &RunContext<'_>, times: &Times, mut rows: Vec<u32>,
                 }
             } else if q.start.max(from) < q.end.min(to) {
                 let part = Part { start: q.start.max(from), end: q.end.min(to), name, origin, gap };
-                out.push((part, part.end - part.start));
+                let ns = part.end - part.start;
+                // The time of an operator is divided by what it calls.
+                match out.last_mut().filter(|(last, _)| (last.end, last.name, last.gap) == (part.start, part.name, part.gap)) {
+                    Some((last, sum)) => (last.end, *sum) = (part.end, *sum + ns),
+                    None => out.push((part, ns)),
+                }
             }
         }
         let ns: i64 = out.get(before..).into_iter().flatten().map(|p| p.1).sum();

@@ -94,11 +94,15 @@ pub fn next(app: &App, screen: &ResultScreen) -> String {
                 format!("{rerun} collects it (section SourceCounters, with the sources); {hints} shows what is known without it")
             }
         }
+        ResultView::Source if !screen.source.has_lines() => {
+            format!("{} sorts by {} or in code order; {}", key(ActionId::CodeOrder), screen.source.unit(), screen.no_lines())
+        }
         ResultView::Source => format!(
-            "{} goes between a line and its hottest instruction, {} between lines and instructions, {} sorts by samples or in code order",
+            "{} goes between a line and its hottest instruction, {} between lines and instructions, {} sorts by {} or in code order",
             key(ActionId::Open),
             key(ActionId::Instructions),
-            key(ActionId::CodeOrder)
+            key(ActionId::CodeOrder),
+            screen.source.unit()
         ),
     };
     format!("{here}{}", joined.unwrap_or_default())

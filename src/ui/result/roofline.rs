@@ -192,6 +192,7 @@ fn remark_lines(plot: &Plot, amd: bool, columns: usize, theme: &Theme) -> Vec<Li
             match (bytes, work) {
                 (true, false) => "nothing to plot: the operations of this result were not counted, only its memory traffic",
                 (false, true) => "nothing to plot: the memory traffic of this result was not counted, only its operations",
+                (true, true) if !plot.placed.missing.is_empty() => "nothing to plot: not all of the operations of this result were counted",
                 _ if !plot.placed.missing.is_empty() => {
                     "nothing to plot: neither operations nor memory traffic were collected for this result"
                 }

@@ -165,14 +165,15 @@ fn draw_stalls(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing
         if rest > 0.005 {
             shares.push(Share { name: "other".to_owned(), share: rest, style: theme.style(OTHER), letter: None });
         }
-        // Replace the line of stalls with a bar and its legend.
+        // Replace the line of stalls with a bar and its legend; a row with counters has that line.
         text.remove(1);
         let mut picture = vec![stacked_bar(&shares, columns)];
         picture.extend(share_legend(&shares, columns, 3, theme.style(Role::Text), theme));
         text.splice(1..1, picture);
     }
     let room = usize::from(inner.height).saturating_sub(text.len());
-    text.splice(1..1, code.into_iter().take(room).map(|l| Line::styled(l, theme.style(Role::Title))));
+    let at = text.len().min(1);
+    text.splice(at..at, code.into_iter().take(room).map(|l| Line::styled(l, theme.style(Role::Title))));
     frame.render_widget(Text::from(text), inner);
 }
 

@@ -4,8 +4,8 @@ use crate::analysis::labels::{cut_end, display_width, fit_labels};
 use crate::analysis::metric::human_number;
 use crate::analysis::overview::recorded_time;
 use crate::analysis::readable::readable_name;
-use crate::analysis::timeline::{Category, Event, Gap, GroupKey, Window, link, sum_calls};
-use crate::analysis::triage::{Finding, TimeCategory, Triage, Verdict};
+use crate::analysis::timeline::{Category, Event, Gap, GroupKey, HostCalls, Window, link, sum_calls};
+use crate::analysis::triage::{Cause, Finding, TimeCategory, Triage, Verdict};
 use crate::app::screens::timeline::inspect::{CursorContent, Look};
 use crate::app::{ActionId, App, Report, TimelineScreen};
 use crate::model::Nanos;
@@ -124,7 +124,15 @@ pub fn cursor_pane(
             ];
             // A cause that is too long for the title is the first fact.
             let unknown = unrecorded_beginning(report, (gap.start, gap.end));
-            let cause = unknown.map_or(gap.most.cause.as_text(), |_| "not known: work from before the recording may have run");
+            let device = look.group(line).and_then(|g| if let GroupKey::Device(number) = g.key { Some(number) } else { None });
+            let calls = device.and_then(|device| gap_calls(look, device, &gap));
+            let loads = |calls: &Vec<HostCalls>| calls.iter().filter(|c| c.category == Category::Module).map(|c| c.ns).sum::<i64>();
+            let cause = match (unknown, &calls) {
+                (Some(_), _) => "not known: work from before the recording may have run",
+                // Only the load of the code is recorded; what comes before it is not.
+                (None, Some(calls)) if gap.most.cause == Cause::Compile && loads(calls) * 2 < gap.end - gap.start => "perhaps compiling",
+                _ => gap.most.cause.as_text(),
+            };
             let fits = display_width(cause) + 22 + most.len() <= columns;
             if fits {
                 title.push(Span::styled(format!("  the host: {cause}"), theme.style(Role::Text)));
@@ -144,18 +152,22 @@ pub fn cursor_pane(
                 all.remove(0);
             }
             if piece.end - piece.start < gap.end - gap.start {
-                all.push(("at the cursor".to_owned(), format!("{} ({})", piece.cause.as_text(), Nanos(piece.end - piece.start))));
+                all.push(("at the cursor".to_owned(), {
+                    let text = if piece.cause == gap.most.cause { cause } else { piece.cause.as_text() };
+                    format!("{text} ({})", Nanos(piece.end - piece.start))
+                }));
             }
+            all.extend(left_out_phase(report, (gap.start, gap.end)).map(|what| ("phase".to_owned(), what)));
             let sampled = describe::sampled_activities(look.profile, place.cursor, (gap.start, gap.end));
             all.extend(sampled.into_iter().map(|text| ("sampled".to_owned(), text)));
             let mut lines = fact_lines(&all, columns, theme);
-            if let (Some(gaps), Some(GroupKey::Device(number))) = (look.gaps, look.group(line).map(|g| g.key)) {
+            if let (Some(gaps), Some(number)) = (look.gaps, device) {
                 let sums = gaps.sum_by_part(number, gap.start, gap.end);
                 let pieces = sums.into_iter().map(|(part, ns)| (format!("{} {}", part.short_label(), Nanos(ns)), Role::Part(part)));
                 lines.extend(flow_pieces("of that", pieces.collect(), columns, theme));
                 if !goes_on {
                     lines.extend(fact_lines(&ending_facts(look, number, gap.end), columns, theme));
-                    lines.extend(host_lines(look, number, &gap, place.cursor, columns, theme));
+                    lines.extend(host_lines(look, number, &gap, calls, columns, theme));
                 }
             }
             Pane { title, lines }
@@ -190,15 +202,15 @@ fn ending_facts(look: &Look<'_>, device: u32, end: i64) -> Vec<(String, String)>
     out
 }
 
-/// The ranges around the cursor and the calls in a device's idle time, on the thread that ends it.
-fn host_lines(look: &Look<'_>, device: u32, gap: &Gap, cursor: i64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let next = link::next_operation(look.timeline, &look.events, device, gap.end);
-    let Some(thread) = next.and_then(|next| link::event_thread(look.profile, next)) else { return Vec::new() };
-    let around = describe::enclosing_facts(look.timeline, &look.events, thread, cursor, None);
+/// The ranges around the middle and the calls in a device's idle time, on the thread that ends it.
+fn host_lines(look: &Look<'_>, device: u32, gap: &Gap, calls: Option<Vec<HostCalls>>, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let Some(thread) = ending_thread(look, device, gap) else { return Vec::new() };
+    // The range around the beginning of the gap often ends right after it.
+    let middle = gap.start + (gap.end - gap.start) / 2;
+    let around = describe::enclosing_facts(look.timeline, &look.events, thread, middle, None);
     let around: Vec<_> = around.into_iter().map(|(label, names)| (label.to_owned(), names)).collect();
     let mut out = fact_lines(&around, columns, theme);
-    let Some(calls) = sum_calls(look.timeline, &look.events, thread, (gap.start, gap.end)) else { return out };
-    let rows = calls.into_iter().map(|c| FigureRow {
+    let rows = calls.into_iter().flatten().map(|c| FigureRow {
         name: c.name,
         ns: c.ns,
         count: c.count as u64,
@@ -206,6 +218,15 @@ fn host_lines(look: &Look<'_>, device: u32, gap: &Gap, cursor: i64, columns: usi
     });
     out.extend(figure_lines("calls in it", rows.collect(), columns, theme));
     out
+}
+
+/// The thread that launched what ends a device's idle time.
+fn ending_thread(look: &Look<'_>, device: u32, gap: &Gap) -> Option<(u32, u32)> {
+    link::event_thread(look.profile, link::next_operation(look.timeline, &look.events, device, gap.end)?)
+}
+
+fn gap_calls(look: &Look<'_>, device: u32, gap: &Gap) -> Option<Vec<HostCalls>> {
+    sum_calls(look.timeline, &look.events, ending_thread(look, device, gap)?, (gap.start, gap.end))
 }
 
 /// First hint on a launch, if ncu measured it.
@@ -366,6 +387,13 @@ pub fn window_pane(report: &Report, look: &Look<'_>, screen: &TimelineScreen, wi
         _ => {}
     }
     Pane { title, lines }
+}
+
+/// Names the phase of a gap that the overview's verdict leaves out; `None` for one that it covers.
+fn left_out_phase(report: &Report, (from, to): (i64, i64)) -> Option<String> {
+    let whole = report.whole_triage()?;
+    let phase = whole.left_out.iter().find(|l| !l.unrecorded && l.start <= from && to <= l.end)?;
+    Some(format!("{}, left out of the overview's verdict", phase.phase.word()))
 }
 
 /// Minimum share of a span that the beginning of a late recording fills to make its idle time unknown.

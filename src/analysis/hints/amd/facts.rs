@@ -50,6 +50,9 @@ fn lanes_per_wave(arch: &str) -> Option<f64> {
     if arch.starts_with("gfx9") { Some(64.0) } else { arch.starts_with("gfx1").then_some(32.0) }
 }
 
+/// Label of the vector L1 cache among the units.
+pub const VECTOR_L1: &str = "L1";
+
 /// Values that describe a dispatch, which need no counters.
 const FACTS: [&str; 5] = ["Dispatch_Id", "Duration", "VGPR_Count", "LDS_Block_Size", "Scratch_Size"];
 
@@ -214,6 +217,12 @@ impl<'a> Amd<'a> {
         Some(self.memory_bandwidth()?.0 / self.memory_peaks()?.1).filter(|s| (0.0..=3.0).contains(s))
     }
 
+    /// Rate of the vector L1 as a share of what AMD's benchmark reached on this machine (`roofline.csv`).
+    pub fn l1_share(&self) -> Option<f64> {
+        let share = self.get("L1 Cache Bandwidth")? / self.get("L1Bw").filter(|n| *n > 0.0)?;
+        (0.0..=3.0).contains(&share).then_some(share)
+    }
+
     /// Measured units with their shares of peak, busiest first.
     pub fn ranked_units(&self) -> Vec<(&'static str, f64)> {
         let all = [
@@ -221,6 +230,7 @@ impl<'a> Amd<'a> {
             ("MFMA", self.share("MfmaUtil")),
             ("SALU", self.share("SALUBusy")),
             ("LDS", self.lds_share()),
+            (VECTOR_L1, self.l1_share()),
             ("memory", self.memory_share()),
         ];
         let mut all: Vec<_> = all.into_iter().filter_map(|(word, share)| Some((word, share?.min(1.0)))).collect();

@@ -1,6 +1,6 @@
 //! Rules for L2 and the memory behind it.
 
-use super::facts::{Amd, BOUND, MAY};
+use super::facts::{Amd, BOUND, MAY, VECTOR_L1};
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Evidence, Hint, Severity, Sure, Threshold};
 use crate::analysis::hints::rule_context::Case;
@@ -41,6 +41,46 @@ pub fn memory_bandwidth(amd: &Amd<'_>) -> Option<Hint> {
         hint.severity = Severity::Healthy;
     }
     Some(hint)
+}
+
+/// Rule for `l1-bandwidth-bound`. The rate counts whole cache lines, as AMD's roofline does.
+pub fn l1_bandwidth(amd: &Amd<'_>) -> Option<Hint> {
+    let share = amd.l1_share().filter(|s| *s >= MAY)?;
+    let (rate, reached) = (amd.get("L1 Cache Bandwidth")?, amd.get("L1Bw")?);
+    let next = amd.ranked_units().into_iter().find(|(unit, _)| *unit != VECTOR_L1);
+    let stake = (1.0 - next.map_or(0.0, |n| n.1)) * Case::binding_weight(share);
+    Some(
+        Hint::new(
+            Diagnosis::L1Bandwidth,
+            stake,
+            format!(
+                "the vector L1 looks up {:.2} TB/s: {} of the {:.2} TB/s that AMD's benchmark reached on this machine",
+                rate / 1e12,
+                format_share(share),
+                reached / 1e12
+            ),
+        )
+        .with_gain_basis(next.map_or_else(
+            || "the use of the other units was not collected".to_owned(),
+            |(unit, share)| format!("the next limit: {unit} at {}", format_share(share)),
+        ))
+        .with_confidence(Sure::Likely)
+        .with_evidence([
+            Evidence::from_value("vector L1, of what the benchmark reached", share * 100.0, "%", Some(BOUND)),
+            amd.evidence("coalescing of accesses", "vL1D Coalescing", None),
+            amd.evidence("L2 hits", "L2CacheHit", None),
+        ])
+        .with_actions(&[
+            "let the lanes of a wave access neighbouring addresses: fewer cache lines for each instruction",
+            "keep what is used again in registers or LDS: larger tiles",
+            "wider loads (global_load_dwordx4): fewer instructions for the same bytes",
+        ])
+        .with_confirmation(
+            &["TCP_TOTAL_CACHE_ACCESSES_sum", "TA_TOTAL_WAVEFRONTS_sum", "TCP_TOTAL_ACCESSES_sum"],
+            false,
+            "how well accesses are coalesced",
+        ),
+    )
 }
 
 /// Rule for `l2-bandwidth-bound`.

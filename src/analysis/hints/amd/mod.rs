@@ -31,6 +31,7 @@ static RULES: &[Rule] = &[
     compute_lds::unaligned_lds,
     compute_lds::lds_bandwidth,
     l2_hbm::memory_bandwidth,
+    l2_hbm::l1_bandwidth,
     l2_hbm::l2_bandwidth,
     waits::limited_occupancy,
     waits::memory_latency,

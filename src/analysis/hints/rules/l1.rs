@@ -87,6 +87,26 @@ fn wavefronts_per_instruction(case: &Case<'_>) -> Option<f64> {
     Some(case.facts.get("busy_l1_data")? / case.facts.positive_value("busy_lsu")?)
 }
 
+/// Minimum share of the warps' cycles in which they wait for wgmma, and maximum utilization of the load/store pipe, if
+/// wgmma rather than the threads reads shared memory.
+const BY_WGMMA: (f64, f64) = (0.1, 0.1);
+
+/// Remedies if wgmma reads shared memory, and if the threads do.
+const OF_WGMMA: [&str; 3] = [
+    "larger tiles for wgmma (N up to 256): each reads its operands from shared memory once",
+    "keep operand A in registers, so that wgmma reads only B from shared memory",
+    "a smaller data type moves fewer bytes (FP8 in place of BF16)",
+];
+const OF_THREADS: [&str; 2] = [
+    "compute more per load: let each thread compute a larger tile in registers (4×4, 8×8)",
+    "load 64 or 128 bits at a time from shared memory",
+];
+
+fn reads_by_wgmma(case: &Case<'_>) -> bool {
+    let waits = case.stalls.as_ref().is_some_and(|s| s.share("gmma") >= BY_WGMMA.0);
+    waits && case.demand.get(Unit::Lsu).is_some_and(|lsu| lsu < BY_WGMMA.1)
+}
+
 /// Rule for `shared-bandwidth-bound` or `l1-bandwidth-bound`.
 pub fn l1_bandwidth(case: &Case<'_>) -> Option<Hint> {
     let Bottleneck::L1 { share, shared } = find_bottleneck(case)? else { return None };
@@ -110,14 +130,11 @@ pub fn l1_bandwidth(case: &Case<'_>) -> Option<Hint> {
                 case.unit_evidence(Unit::Lsu, None),
                 case.stall_evidence("mio_throttle", None),
             ])
-            .with_actions(&[
-                "compute more per load: let each thread compute a larger tile in registers (4×4, 8×8)",
-                "load 64 or 128 bits at a time from shared memory",
-            ])
-            .with_actions(if case.demand.get(Unit::Tensor).is_none_or(|t| t < 0.05) {
-                &["for matrix products use tensor cores, which read whole fragments (ldmatrix, wgmma)"]
-            } else {
-                &["read whole fragments with ldmatrix, or let wgmma read shared memory itself"]
+            .with_actions(if reads_by_wgmma(case) { &OF_WGMMA } else { &OF_THREADS })
+            .with_actions(match case.demand.get(Unit::Tensor) {
+                _ if reads_by_wgmma(case) => &[],
+                Some(tensor) if tensor >= 0.05 => &["read whole fragments with ldmatrix, or let wgmma read shared memory itself"],
+                _ => &["for matrix products use tensor cores, which read whole fragments (ldmatrix, wgmma)"],
             })
             .with_confirmation(
                 &["MemoryWorkloadAnalysis_Tables", "SourceCounters"],

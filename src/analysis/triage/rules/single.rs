@@ -32,7 +32,10 @@ fn describe_activity(case: &RunContext<'_>, piece: &Piece) -> String {
         (Cause::Wait, _) => "a wait of the host for something else".to_owned(),
         (Cause::Unknown, _) => "the host, which is outside the driver".to_owned(),
         // The host may compile before it loads code; that is not recorded.
-        (Cause::Compile, _) if piece.between * 2 > piece.end - piece.start => "code to be loaded, perhaps after being compiled".to_owned(),
+        (Cause::Compile, _) if piece.between * 2 > piece.end - piece.start => {
+            let load = format_ns((piece.end - piece.start - piece.between) as f64);
+            format!("the host, which loads code in {load} of that; before, it is outside the driver, and may compile the code")
+        }
         (Cause::Compile, _) => "code to be compiled or loaded".to_owned(),
         (Cause::Queued, _) => "an operation that was already launched, and waited in its stream".to_owned(),
         (cause, _) => format!("the host {}", cause.as_text()),

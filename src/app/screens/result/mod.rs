@@ -230,9 +230,19 @@ impl ResultScreen {
                 let by = isize::try_from(other).unwrap_or(0) - isize::try_from(self.result).unwrap_or(0);
                 return self.step_result(by, cx);
             }
+            View::Source if !self.source.has_lines() => return Response::say(self.no_lines()),
             View::Source => self.source.jump_to_counterpart(),
         }
         Response::none()
+    }
+
+    /// Says how to get source lines for a kernel without.
+    pub fn no_lines(&self) -> &'static str {
+        if self.subject.is_amd() {
+            "the code has no line numbers: build it with -g, and take the trace again"
+        } else {
+            "the code has no line numbers: build it with -lineinfo, and profile it again"
+        }
     }
 
     /// Acts on the selected line of the hints: expands or collapses a hint, or goes to the metric, NVIDIA's rule, or
@@ -344,6 +354,7 @@ impl Screen for ResultScreen {
                 self.sections.go_to_section(id == ActionId::NextSection);
                 Response::none()
             }
+            ActionId::Instructions if !self.source.has_lines() => Response::say(self.no_lines()),
             ActionId::Instructions => {
                 self.source.instructions = !self.source.instructions;
                 self.source.selected = self.source.hottest_row();

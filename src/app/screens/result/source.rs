@@ -113,6 +113,16 @@ impl SourceView {
         self.selected = self.hottest_row();
     }
 
+    /// Returns true if the report has lines of the source for these instructions.
+    pub fn has_lines(&self) -> bool {
+        self.listing.as_ref().is_some_and(|l| !l.lines.is_empty())
+    }
+
+    /// Unit of the counts in the list.
+    pub fn unit(&self) -> &'static str {
+        self.listing.as_ref().map_or("samples", |l| l.unit)
+    }
+
     /// Jumps from a line to its hottest instruction, or from an instruction to its line.
     pub fn jump_to_counterpart(&mut self) {
         let Some(listing) = self.listing.clone() else { return };
