@@ -257,7 +257,7 @@ fn list_actions(app: &App) -> PickList {
         (!a.on.applies_to(here), moves(a.id), Reverse(used(a.id)), a.on == KeyScope::Everywhere, a.footer.map_or(u8::MAX, |f| f.0))
     });
     let items = all.into_iter().map(|a| {
-        let keys = app.session.settings.keymap.keys(a.id).iter().take(2).map(crate::config::keys::Key::label).collect::<Vec<_>>().join(" ");
+        let keys = app.session.settings.keymap.first_labels(a.id, 2, KEYS - 1);
         let place = if a.on.applies_to(here) { String::new() } else { format!("on {}: ", a.on.as_str()) };
         let hint = format!("{keys:<KEYS$}{place}{}", a.help);
         Item::new(a.name, hint, None, PickAction::Action(a.id))

@@ -649,6 +649,20 @@ fn digests_with_impossible_numbers() {
     }
 }
 
+/// The path from a rank whose host launches late leads to the idle time before its work, and to what the host does in it.
+#[test]
+fn a_late_host_is_shown_by_the_idle_time_before_its_work() {
+    let folder = root().join("fixtures/triage");
+    let files: Vec<PathBuf> = (0..2).map(|r| folder.join(format!("late_host_rank{r}.sqlite.zst"))).collect();
+    let mut e = Explorer::open(&files, (120, 40));
+    e.press("O enter");
+    assert_eq!(e.app.current_scope(), KeyScope::Ranks, "{}", e.screen());
+    e.press(". enter");
+    assert_eq!(e.app.current_scope(), KeyScope::Timeline, "{}", e.screen());
+    let timeline = e.screen();
+    assert!(timeline.contains("╭ idle ") && timeline.contains("clock_nanosleep"), "{timeline}");
+}
+
 /// A report of several ranks has one finding on the collectives of all of them; if they mostly wait, to communicate less
 /// saves little.
 #[test]

@@ -151,8 +151,24 @@ impl Keymap {
 
     /// Label of an action's first key; empty if it has none.
     pub fn key_label(&self, id: ActionId) -> String {
-        let label = self.keys(id).first().map(Key::label).unwrap_or_default();
-        if self.ascii { spell_out_keys(&label) } else { label }
+        self.keys(id).first().map(|key| self.label(key)).unwrap_or_default()
+    }
+
+    fn label(&self, key: &Key) -> String {
+        if self.ascii { spell_out_keys(&key.label()) } else { key.label() }
+    }
+
+    /// Labels of an action's first `count` keys, or of as many as fit in `width` columns.
+    pub fn first_labels(&self, id: ActionId, count: usize, width: usize) -> String {
+        let mut out = String::new();
+        for label in self.keys(id).iter().take(count).map(|key| self.label(key)) {
+            if out.is_empty() {
+                out = label;
+            } else if out.chars().count() + 1 + label.chars().count() <= width {
+                out = format!("{out} {label}");
+            }
+        }
+        out
     }
 
     /// Returns the keys with labels in ASCII, such as `enter`.
@@ -165,6 +181,15 @@ impl Keymap {
 mod tests {
     use super::*;
     use KeyScope::{Kernels, Launches};
+
+    #[test]
+    fn first_labels_fit_their_column() {
+        let keymap = Keymap::default();
+        assert_eq!(keymap.first_labels(ActionId::Open, 2, 9), "⏎ →");
+        let keymap = keymap.with_ascii_labels(true);
+        assert_eq!(keymap.first_labels(ActionId::Open, 2, 9), "enter");
+        assert_eq!(keymap.first_labels(ActionId::Open, 2, 11), "enter right");
+    }
 
     fn user(pairs: &[(&str, &str)]) -> BTreeMap<String, Vec<String>> {
         pairs.iter().map(|(a, k)| ((*a).to_owned(), vec![(*k).to_owned()])).collect()

@@ -118,13 +118,13 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &TimelineScreen, v
     draw_axis(frame, axis, body(axis), (report, screen, window), theme);
     let blank = blank_rows(screen, rest.height);
     let pane = pane_rows(rest.height, screen.lines.len() + blank).min(rest.height / 2 + 1);
-    // Taller lanes are worth a few rows of the pane.
-    let lanes = |pane: u16| lane_height(rest.height.saturating_sub(pane), screen.lines.len(), blank);
-    let pane = if pane > SHORT_PANE && lanes(SHORT_PANE) > lanes(pane) { SHORT_PANE } else { pane };
-    let room = rest.height.saturating_sub(pane);
-    let rows = split_top(&mut rest, room);
     // Without colored blocks, a lane is a single row of text.
     let plain = view.ascii || theme.style(Role::Part(TimeCategory::Kernels)).fg.is_none();
+    // Taller lanes are worth a few rows of the pane.
+    let lanes = |pane: u16| lane_height(rest.height.saturating_sub(pane), screen.lines.len(), blank);
+    let pane = if pane > SHORT_PANE && !plain && lanes(SHORT_PANE) > lanes(pane) { SHORT_PANE } else { pane };
+    let room = rest.height.saturating_sub(pane);
+    let rows = split_top(&mut rest, room);
     let spacing = Spacing { blank: blank > 0, lane: if plain { 1 } else { lane_height(room, screen.lines.len(), blank) } };
     draw_rows(frame, rows, body(rows), (&look, screen, window), spacing, view, theme);
     draw_pane(frame, rest, (app, report), (&look, screen, window), bordered, theme);
