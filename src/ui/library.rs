@@ -264,12 +264,9 @@ fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScre
             }
             say("Nothing has been recorded yet. In the shell:", Role::Title);
             for (command, what) in [
-                (
-                    "warpscope run -- python3 train.py",
-                    "records a program with the built-in tracer (else nsys, else ncu) and opens the report",
-                ),
-                ("warpscope recipes", "ways to record: by range, by rank, with Python stacks, servers …"),
-                ("warpscope doctor", "what prevents profiling here, and how to fix it"),
+                ("warpscope run -- python3 train.py", "records a program and opens the report"),
+                ("warpscope recipes", "ways to record: by range, rank or server"),
+                ("warpscope doctor", "what prevents profiling, and the remedy"),
                 ("warpscope FILE…", "opens existing reports"),
                 ("warpscope demo", "shows the built-in demo capture"),
             ] {
