@@ -24,4 +24,4 @@ pub use job::build_job;
 pub use job_result::{Job, Late, Link, Member, StepCell, Straggler};
 pub use matching::{Arrival, Together};
 pub use rank_identity::{Told, format_ranges, in_name, without_doubles};
-pub use summary::{build_digests, merge_kernel};
+pub use summary::{build_digests, find_longest_idle, merge_kernel};

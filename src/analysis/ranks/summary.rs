@@ -92,6 +92,31 @@ fn parse_ranks(text: &str) -> Vec<u32> {
     text.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect()
 }
 
+/// Returns the units that took part in collectives, if there are several: each has a digest of its own.
+fn communicating_units(ops: &DeviceOps<'_>) -> Vec<usize> {
+    let mut with: Vec<usize> = ops.iter().filter(|o| o.class == Class::Collective).map(|o| o.unit).collect();
+    with.sort_unstable();
+    with.dedup();
+    if with.len() > 1 { with } else { Vec::new() }
+}
+
+/// Returns start and end of the longest idle time between two operations that overlap a span, for the digest with this
+/// place among those of a report.
+pub fn find_longest_idle(profile: &Profile, place: usize, (from, to): (i64, i64)) -> Option<(i64, i64)> {
+    let ops = DeviceOps::from_profile(profile);
+    let unit = communicating_units(&ops).get(place).copied();
+    let mut busy = ops.iter().filter(|op| op.start < to && op.end > from && unit.is_none_or(|unit| op.unit == unit));
+    let mut until = busy.next()?.end;
+    let mut longest: Option<(i64, i64)> = None;
+    for op in busy {
+        if op.start - until > longest.map_or(0, |(start, end)| end - start) {
+            longest = Some((until, op.start));
+        }
+        until = until.max(op.end);
+    }
+    longest
+}
+
 /// Builds the digests of a report: a single one, or one per device and process if several of them took part in
 /// collectives. `file` is the name of the report.
 pub fn build_digests(profile: &Profile, triage: &Triage, file: &str) -> Vec<Digest> {
@@ -103,12 +128,7 @@ pub fn build_digests(profile: &Profile, triage: &Triage, file: &str) -> Vec<Dige
             of_launch.entry(launch).or_default().push(c);
         }
     }
-    let several = {
-        let mut with: Vec<usize> = ops.iter().filter(|o| o.class == Class::Collective).map(|o| o.unit).collect();
-        with.sort_unstable();
-        with.dedup();
-        if with.len() > 1 { with } else { Vec::new() }
-    };
+    let several = communicating_units(&ops);
     let marks = Marks::from_profile(profile, triage.found.as_ref());
     let place = |unit: usize| several.iter().position(|&u| u == unit);
     let steps = |triage: &Triage| {
@@ -326,5 +346,35 @@ pub fn merge_kernel(into: &mut Kernel, from: &Kernel) {
                 into.filled.insert(at, filled);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{GraphLaunch, Kernel, LaunchColumns, LaunchSite, Launches, Nanos, Source};
+
+    /// Two ranks in one report, each with an all-reduce at the end; the first one also launches a graph, traced as a whole.
+    #[test]
+    fn a_rank_is_idle_while_neither_its_kernels_nor_its_graphs_run() {
+        let mut columns = LaunchColumns::default();
+        for (start, duration) in [(0, 100), (0, 400), (400, 100), (900, 100), (900, 100)] {
+            columns.start.push(start);
+            columns.duration.push(Some(duration));
+            columns.kernel.push(u32::from(start == 900));
+        }
+        let kernel = |name: &str| Kernel { function: Some(name.into()), ..Kernel::default() };
+        let site = |device| LaunchSite { pid: Some(device), device: Some(device), ..LaunchSite::default() };
+        let mut profile = Profile {
+            launches: Launches::new(columns),
+            kernels: vec![kernel("gemm"), kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL")],
+            places: vec![site(0), site(1)],
+            graphs: vec![GraphLaunch { start: Nanos(100), duration: Nanos(500), graph: 1, place: 0, call: None }],
+            ..Profile::new(Source::default())
+        };
+        profile.launches.set_places(vec![0, 1, 1, 0, 1]);
+        assert_eq!(find_longest_idle(&profile, 0, (0, 1_000)), Some((600, 900)));
+        assert_eq!(find_longest_idle(&profile, 1, (0, 1_000)), Some((500, 900)));
+        assert_eq!(find_longest_idle(&profile, 1, (0, 500)), None);
     }
 }

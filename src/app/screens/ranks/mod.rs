@@ -5,7 +5,7 @@ mod collectives;
 pub use collectives::Collectives;
 
 use crate::analysis::Family;
-use crate::analysis::ranks::{Aligned, Late, Member, StepCell};
+use crate::analysis::ranks::{Aligned, Late, Member, StepCell, find_longest_idle};
 use crate::analysis::timeline::Event;
 use crate::app::actions::{ActionId, KeyScope};
 use crate::app::clipboard::TO_PASTE;
@@ -80,24 +80,6 @@ fn longest_kernel(profile: &Profile, (start, end): (i64, i64)) -> Option<u32> {
     u32::try_from(longest).ok()
 }
 
-/// Returns the longest time between two times in which nothing ran on a GPU.
-fn longest_idle(profile: &Profile, (from, to): (i64, i64)) -> Option<(i64, i64)> {
-    let launches = &profile.launches;
-    let kernels = (0..launches.len()).map(|row| (launches.start(row), launches.end(row)));
-    let copies = profile.memops.iter().map(|m| (m.start.0, m.start.0.saturating_add(m.duration.0)));
-    let mut busy: Vec<(i64, i64)> = kernels.chain(copies).filter(|(start, end)| *start < to && *end > from).collect();
-    busy.sort_unstable();
-    let mut until = busy.first()?.1;
-    let mut longest: Option<(i64, i64)> = None;
-    for (start, end) in busy {
-        if start - until > longest.map_or(0, |(from, to)| to - from) {
-            longest = Some((until, start));
-        }
-        until = until.max(end);
-    }
-    longest
-}
-
 /// The kernel that starts at a time, ns.
 fn kernel_at(profile: &Profile, start: i64) -> Option<u32> {
     let launches = &profile.launches;
@@ -147,7 +129,9 @@ impl RanksScreen {
         // A host that launches late does so before its step's work.
         let late = ranks.job.stragglers.iter().any(|s| s.rank == member.rank && s.why == Late::Host);
         let before = (at.0.saturating_sub(at.1.saturating_sub(at.0)), at.1);
-        if let Some((start, end)) = profile.filter(|_| late && moment.is_none()).and_then(|p| longest_idle(p, before)) {
+        let place = ranks.reports.iter().take(member.digest).filter(|&&r| r == report).count();
+        let idle = profile.filter(|_| late && moment.is_none()).and_then(|p| find_longest_idle(p, place, before));
+        if let Some((start, end)) = idle {
             return Navigate::TimelineOf { report, at: At { start, end, event: None } }.into();
         }
         let event = profile.and_then(|p| match moment {
